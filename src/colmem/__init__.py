@@ -1,0 +1,1 @@
+"""colmem: an embedded memory engine."""
