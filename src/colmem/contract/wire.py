@@ -1,0 +1,183 @@
+"""The one JSON codec, used by every adapter: contract values to bytes and back.
+
+Reading is strict: no coercion, no repeated known keys, no lone surrogates, no numbers beyond JSON's
+grammar. Unknown keys are ignored. An error carries the path of the value at fault.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from functools import lru_cache
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from colmem.contract.canonical import canonical
+from colmem.contract.errors import ColmemError, InvalidRequest
+from colmem.contract.namespaces import Namespace
+from colmem.contract.requests import ExploreRequest, FetchRequest, ListRequest, RecallRequest
+from colmem.contract.timestamps import Timestamp
+
+Value = TypeVar("Value")
+
+_REQUIRED_ON_WIRE: Final[dict[Any, tuple[str, ...]]] = {
+    RecallRequest: ("limit",),
+    FetchRequest: ("mode", "limit"),
+    ListRequest: ("limit",),
+    ExploreRequest: ("limit",),
+}
+"""Keys with a default for Python callers that the wire form must name."""
+
+_MINUS_ZERO = re.compile(rb"-0(?![.0-9eE])")
+_PATH = re.compile(r"(?s)(.*) - at `(.*)`")
+
+
+class _Refused(ValueError):
+    # Carries a contract error through msgspec, which adds the path to a ValueError.
+    def __init__(self, error: ColmemError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+def encode(value: Any) -> bytes:
+    """Write a contract value, or a list of them, as canonical JSON."""
+    return canonical(value)
+
+
+def decode(data: bytes | bytearray | memoryview | str, type: type[Value]) -> Value:
+    """Read JSON as a contract type (``StoreItem`` and ``list[...]`` too).
+
+    Raises
+    ------
+    InvalidRequest
+        When the text is not JSON or not of the type; ``path`` leads to the value at fault.
+    """
+    raw = _utf8(data)
+    value = _read(raw, type)
+    try:
+        keys = _top_keys(raw)
+        if keys is None:
+            _refuse_repeats(json.loads(raw, object_pairs_hook=_Pairs), type, "$")
+    except RecursionError as error:
+        raise InvalidRequest("JSON nests too deep", path="$") from error
+    for key in _REQUIRED_ON_WIRE.get(type, ()):
+        if keys is not None and key not in keys:
+            raise InvalidRequest(f"object missing required field `{key}` - at `$`", path="$")
+    return value
+
+
+def decode_stored(data: bytes, type: type[Value]) -> Value:
+    """Read what ``encode`` wrote, without looking for repeated keys.
+
+    Raises
+    ------
+    InvalidRequest
+        When the bytes are not of the type.
+    """
+    return _read(data, type)
+
+
+def _utf8(data: bytes | bytearray | memoryview | str) -> bytes:
+    # msgspec does not look into the strings it skips, so the whole text is checked here.
+    try:
+        if isinstance(data, str):
+            return data.encode()
+        raw = bytes(data)
+        raw.decode()
+    except UnicodeError as error:
+        raise InvalidRequest(f"JSON must be UTF-8 without lone surrogates: {error}") from error
+    return raw
+
+
+def _read(raw: bytes, type: Any) -> Any:
+    try:
+        value = _decoder(type).decode(raw)
+        if _MINUS_ZERO.search(raw):  # msgspec reads the number -0 as plus zero
+            value = msgspec.convert(_with_minus_zero(raw), type, dec_hook=_hook)
+    except msgspec.ValidationError as error:
+        raise _from_validation(error) from error
+    except msgspec.DecodeError as error:
+        raise InvalidRequest(f"not valid JSON: {error}", path="$") from error
+    except RecursionError as error:
+        raise InvalidRequest("JSON nests too deep", path="$") from error
+    return value
+
+
+def _hook(type: Any, value: Any) -> Any:
+    if not isinstance(value, str):
+        raise _Refused(InvalidRequest(f"expected `str`, got `{value.__class__.__name__}`"))
+    try:
+        return Namespace.parse(value) if type is Namespace else Timestamp.parse(value)
+    except ColmemError as error:
+        raise _Refused(error) from error
+
+
+@lru_cache(maxsize=256)
+def _decoder(type: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(type, dec_hook=_hook)
+
+
+def _from_validation(error: msgspec.ValidationError) -> InvalidRequest:
+    text = str(error)
+    match = _PATH.fullmatch(text)
+    path = match[2] if match else "$"
+    cause = error.__cause__
+    if isinstance(cause, _Refused):
+        # The contract fixes the words of a namespace's error, so the path stands beside them.
+        return InvalidRequest(cause.error.message, path=path)
+    if match is None:
+        text = f"{text} - at `$`"
+    return InvalidRequest(text[:1].lower() + text[1:], path=path)
+
+
+def _with_minus_zero(raw: bytes) -> Any:
+    return json.loads(raw, parse_int=lambda text: -0.0 if text == "-0" else int(text))
+
+
+def _top_keys(raw: bytes) -> set[str] | None:
+    # Keys of the outermost object; None when an object anywhere repeats a key.
+    top: set[str] = set()
+    has_repeats = False
+
+    def see(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal top, has_repeats
+        top = {key for key, _ in pairs}
+        has_repeats = has_repeats or len(top) != len(pairs)
+
+    json.loads(raw, object_pairs_hook=see, parse_float=str, parse_int=str)
+    return None if has_repeats else top
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object with its repeated keys."""
+
+
+def _refuse_repeats(tree: Any, type: Any, path: str) -> None:
+    # Unknown keys may repeat, so the walk follows the type.
+    _walk_repeats(tree, msgspec.inspect.type_info(type), path)
+
+
+def _walk_repeats(tree: Any, info: Any, path: str) -> None:
+    if isinstance(info, msgspec.inspect.UnionType):
+        for option in info.types:
+            if not isinstance(option, msgspec.inspect.StructType) or _has_tag(tree, option):
+                _walk_repeats(tree, option, path)
+    elif isinstance(info, msgspec.inspect.ListType) and not isinstance(tree, _Pairs):
+        for index, element in enumerate(tree or ()):
+            _walk_repeats(element, info.item_type, f"{path}[{index}]")
+    elif isinstance(info, msgspec.inspect.StructType) and isinstance(tree, _Pairs):
+        fields = {field.encode_name: field.type for field in info.fields}
+        counts = Counter(key for key, _ in tree)
+        for key, value in tree:
+            if counts[key] > 1 and (key in fields or key == info.tag_field):
+                raise InvalidRequest(f"key `{key}` is repeated - at `{path}`", path=path)
+            if key in fields:
+                _walk_repeats(value, fields[key], f"{path}.{key}")
+
+
+def _has_tag(tree: Any, info: msgspec.inspect.StructType) -> bool:
+    if not isinstance(tree, _Pairs):
+        return False
+    return info.tag_field is None or (info.tag_field, info.tag) in tree
