@@ -39,7 +39,7 @@ def canonical(value: Any) -> bytes:
         return _encoder.encode(value)
     except UnicodeEncodeError as error:
         raise InvalidRequest(
-            f"a string of the value holds a lone surrogate (U+{ord(error.object[error.start]):04X}); "
+            f"a string holds the lone surrogate U+{ord(error.object[error.start]):04X}; "
             "decode the text properly or replace it"
         ) from error
     except (TypeError, NotImplementedError) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from colmem.contract.errors import InvalidRequest
 from colmem.contract.filters import MetaFilter
@@ -36,21 +36,25 @@ from colmem.contract.requests import (
 
 Request = TypeVar("Request")
 
+# Inside a class with a method named `list`, that name is not the type.
+Receipts: TypeAlias = list[StoreReceipt]
+Hits: TypeAlias = list[Hit]
+
 
 @runtime_checkable
 class MemoryEngine(Protocol):
     """The ten operations; each takes its request, or the request's fields as keywords."""
 
     def descriptor(self) -> EngineDescriptor:
-        """What the engine is and offers."""
+        """Say what the engine is and offers."""
 
     def health(self) -> EngineHealth:
-        """Whether it serves; never fails."""
+        """Say whether it serves; never fails."""
 
     def store(self, item: StoreItem, /) -> StoreReceipt:
         """Keep an item, or replay the receipt of one already held."""
 
-    def store_many(self, items: Sequence[StoreItem], /) -> list[StoreReceipt]:
+    def store_many(self, items: Sequence[StoreItem], /) -> Receipts:
         """Keep 1 to 100 items; when one of them is invalid, none."""
 
     def fetch(self, request: FetchRequest | None = None, /, **fields: Any) -> FetchPage:
@@ -62,7 +66,7 @@ class MemoryEngine(Protocol):
     def list(self, request: ListRequest | None = None, /, **fields: Any) -> ListPage:
         """Page through admitted items."""
 
-    def get(self, request: GetRequest | None = None, /, **fields: Any) -> list[Hit]:
+    def get(self, request: GetRequest | None = None, /, **fields: Any) -> Hits:
         """Read items by id, in the order the ids are first named."""
 
     def forget(self, target: ForgetTarget | None = None, /, **fields: Any) -> ForgetReport:
@@ -118,7 +122,7 @@ class ListingDefaults:
     def list(self, request: ListRequest | None = None, /, **fields: Any) -> ListPage:
         """Page through admitted items."""
 
-    def store_many(self, items: Sequence[StoreItem], /) -> list[StoreReceipt]:
+    def store_many(self, items: Sequence[StoreItem], /) -> Receipts:
         """Validate the whole batch, then store its items one by one."""
         validate_batch(items)
         return [self.store(item) for item in items]
@@ -145,7 +149,7 @@ class ListingDefaults:
             request, counts, total=total, missing=missing, truncated=cursor is not None
         )
 
-    def get(self, request: GetRequest | None = None, /, **fields: Any) -> list[Hit]:
+    def get(self, request: GetRequest | None = None, /, **fields: Any) -> Hits:
         """Page through the reach until every id is found."""
         request = as_request(GetRequest, request, fields)
         request.validate()

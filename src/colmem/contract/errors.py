@@ -7,6 +7,7 @@ ColmemError
   SnapshotChecksumError                                           a snapshot failed verification
 """
 
+# ruff: noqa: N818 - the names are the contract's.
 from __future__ import annotations
 
 from typing import Any, ClassVar
@@ -15,8 +16,8 @@ from typing import Any, ClassVar
 class ColmemError(Exception):
     """Root of everything colmem raises; prints as its class's prefix and the message.
 
-    ``variant`` is the contract's name of the error kind; ``code`` names the class itself. Two errors
-    are equal when their classes and messages are.
+    ``variant`` is the contract's name of the error kind; ``code`` names the class itself. Two
+    errors are equal when their classes and messages are.
     """
 
     prefix: ClassVar[str] = ""
@@ -48,7 +49,7 @@ class Unsupported(ColmemError):
 
 
 class InvalidRequest(ColmemError):
-    """A value breaks a rule of the contract; ``path`` leads to it (``$.items[3].text``) when known."""
+    """A value breaks a rule; ``path`` leads to it (``$.items[3].text``) when known."""
 
     prefix = "invalid request: "
     variant = code = "invalid_request"

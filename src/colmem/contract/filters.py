@@ -45,7 +45,7 @@ PATH_FIELDS: Final = ("folder", "file_path")
 
 
 def path_prefix(wanted: str) -> str:
-    """What a held path must start with to lie at or below the wanted one; empty for the top."""
+    """Return what a held path at or below the wanted one starts with; empty for the top."""
     return wanted.rstrip("/")
 
 
@@ -195,11 +195,11 @@ class Facet(StrEnum):
 
     @property
     def field(self) -> str:
-        """The metadata field behind the facet; the kind, source and namespace facets have theirs."""
+        """The metadata field behind the facet, where it is a field of its own."""
         return _FACET_FIELDS.get(self, self.value)
 
     def values(self, kind: ItemKind | str, meta: MemoryMeta) -> list[str]:
-        """An item's values along the facet: none, one, or all its tags with repeats."""
+        """Return an item's values along the facet: none, one, or all its tags with repeats."""
         match self:
             case Facet.KIND:
                 return [str(member(ItemKind, kind, "kind"))]

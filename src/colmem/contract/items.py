@@ -113,7 +113,7 @@ class _Item(msgspec.Struct, frozen=True, kw_only=True):
         return sha256(data, usedforsecurity=False).hexdigest()
 
     def fingerprint(self) -> str:
-        """The first 40 hex digits of the content digest."""
+        """Return the first 40 hex digits of the content digest."""
         return self.content_digest()[:FINGERPRINT_HEX_DIGITS]
 
     def replace(self, **changes: Any) -> Any:
@@ -150,7 +150,7 @@ class Document(
         self._check_meta()
 
     def render_text(self) -> str:
-        """The body, below its title when that is not blank."""
+        """Return the body, below its title when that is not blank."""
         if self.title is None or is_blank(self.title):
             return self.body.content
         return f"# {self.title}\n\n{self.body.content}"
@@ -185,7 +185,7 @@ class Conversation(
         self._check_meta()
 
     def render_text(self) -> str:
-        """One line for each turn."""
+        """Return one line for each turn."""
         return "\n".join(turn.render() for turn in self.turns)
 
     def validate(self) -> None:
@@ -200,7 +200,7 @@ class Conversation(
 class Learning(
     _Item, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="learning"
 ):
-    """A statement and how sure it is; its LearningKind, ``kind`` on the wire, is ``learning_kind``."""
+    """A statement and how sure it is; ``learning_kind`` is ``kind`` on the wire."""
 
     kind: ClassVar[ItemKind] = ItemKind.LEARNING
 
@@ -232,7 +232,7 @@ class Learning(
         self._check_meta()
 
     def render_text(self) -> str:
-        """The text, untouched."""
+        """Return the text, untouched."""
         return self.text
 
     def validate(self) -> None:

@@ -24,7 +24,7 @@ U32 = Annotated[int, msgspec.Meta(ge=0, le=U32_MAX)]
 
 
 def wrong_type(owner: object, field: str, value: object, expected: str) -> InvalidRequest:
-    """The error for a field that was given a value of another type."""
+    """Make the error for a field that was given a value of another type."""
     return InvalidRequest(
         f"{type(owner).__name__}.{field} must be {expected}, got {type(value).__name__}",
         path=field,

@@ -72,6 +72,7 @@ class Namespace(str):
     __slots__ = ()
 
     def __new__(cls, text: str = _ROOT_TEXT) -> Namespace:
+        """Parse a path, as ``parse`` does."""
         if type(text) is Namespace:
             return text
         if not isinstance(text, str):
@@ -91,7 +92,7 @@ class Namespace(str):
 
     @classmethod
     def root(cls) -> Namespace:
-        """The empty path."""
+        """Return the empty path."""
         return ROOT
 
     @classmethod
@@ -101,7 +102,7 @@ class Namespace(str):
 
     @classmethod
     def agent(cls, raw: str) -> Namespace:
-        """The node of an agent below the root, of any raw agent id."""
+        """Return the node of an agent below the root, of any raw agent id."""
         return _joined([Segment.sanitized(SegmentKind.AGENT, raw)])
 
     @property
@@ -123,11 +124,11 @@ class Namespace(str):
         return 0 if self.is_root else self.count("/") + 1
 
     def child(self, kind: SegmentKind | str, id: str) -> Namespace:
-        """The node one segment below."""
+        """Return the node one segment below."""
         return _joined([*self.segments, Segment.of(kind, id)])
 
     def ancestors(self) -> list[Namespace]:
-        """The nodes above this one, root first; none for the root."""
+        """Return the nodes above this one, root first; none for the root."""
         if self.is_root:
             return []
         parts = self.split("/")
@@ -198,17 +199,17 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, at: Namespace | str) -> Reach:
-        """The node and all its ancestors."""
+        """See the node and all its ancestors."""
         return cls(at=at)
 
     @classmethod
     def exact(cls, at: Namespace | str) -> Reach:
-        """The node only."""
+        """See the node only."""
         return cls(at=at, inherit=False)
 
     @classmethod
     def subtree(cls, at: Namespace | str) -> Reach:
-        """The node and everything below."""
+        """See the node and everything below."""
         return cls(at=at, inherit=False, descendants=True)
 
     def admits(self, namespace: Namespace | str) -> bool:
@@ -221,5 +222,5 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
         return self.descendants and self.at.contains(namespace)
 
     def nodes(self) -> list[Namespace]:
-        """The nodes readable by enumeration, root first; descendants are never listed."""
+        """Return the nodes readable by enumeration, root first; descendants are never listed."""
         return [*self.at.ancestors(), self.at] if self.inherit else [self.at]

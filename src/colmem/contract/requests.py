@@ -274,7 +274,7 @@ class RecallAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """An answer with what it cites; ``model`` only when a model wrote it."""
 
     answer: str
-    citations: list[Citation] = msgspec.field(default_factory=lambda: [])
+    citations: list[Citation] = msgspec.field(default_factory=lambda: list[Citation]())
     model: str | None = None
 
 
@@ -350,17 +350,17 @@ class EngineHealth(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def ok(cls) -> EngineHealth:
-        """All is well."""
+        """Say all is well."""
         return cls(HealthState.OK)
 
     @classmethod
     def degraded(cls, reason: str) -> EngineHealth:
-        """Serving, with a fault."""
+        """Say it serves, with a fault."""
         return cls(HealthState.DEGRADED, reason)
 
     @classmethod
     def down(cls, reason: str) -> EngineHealth:
-        """Not serving."""
+        """Say it does not serve."""
         return cls(HealthState.DOWN, reason)
 
     @property

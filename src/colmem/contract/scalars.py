@@ -11,7 +11,7 @@ WHITE_SPACE: Final = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
-"""The Unicode White_Space characters. ``str.strip()`` also takes U+001C to U+001F, which are not."""
+"""The Unicode White_Space characters; U+001C to U+001F, which `str.strip` takes, are not."""
 
 _F32 = struct.Struct("<f")
 _F32_DIGITS_MAX: Final = 9
@@ -33,6 +33,7 @@ class F32(float):
     __slots__ = ()
 
     def __new__(cls, value: float) -> F32:
+        """Round to the nearest; what is out of range becomes an infinity."""
         if type(value) is F32:
             return value
         try:
@@ -83,7 +84,7 @@ def f32_json(value: float) -> str:
 
 
 def f32_display(value: float) -> str:
-    """An f32 as messages show it: the same digits, without an exponent and without ``.0``."""
+    """Write an f32 as messages show it: the same digits, without an exponent and without ``.0``."""
     if math.isnan(value):
         return "NaN"
     sign = "-" if math.copysign(1.0, value) < 0 else ""

@@ -103,11 +103,11 @@ class Timestamp:
 
     @classmethod
     def now(cls) -> Timestamp:
-        """The present."""
+        """Return the present."""
         return cls(*divmod(time.time_ns(), _NANOS))
 
     def to_datetime(self) -> datetime:
-        """The instant in UTC, cut to microseconds; a leap second becomes the end of its ``:59``.
+        """Convert to UTC, cut to microseconds; a leap second becomes the end of its ``:59``.
 
         Raises
         ------

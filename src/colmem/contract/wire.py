@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -34,7 +34,7 @@ _MINUS_ZERO = re.compile(rb"-0(?![.0-9eE])")
 _PATH = re.compile(r"(?s)(.*) - at `(.*)`")
 
 
-class _Refused(ValueError):
+class _RefusedError(ValueError):
     # Carries a contract error through msgspec, which adds the path to a ValueError.
     def __init__(self, error: ColmemError) -> None:
         super().__init__(error.message)
@@ -91,9 +91,9 @@ def _utf8(data: bytes | bytearray | memoryview | str) -> bytes:
     return raw
 
 
-def _read(raw: bytes, type: Any) -> Any:
+def _read(raw: bytes, type: type[Value]) -> Value:
     try:
-        value = _decoder(type).decode(raw)
+        value: Value = _decoder(cast(Any, type)).decode(raw)
         if _MINUS_ZERO.search(raw):  # msgspec reads the number -0 as plus zero
             value = msgspec.convert(_with_minus_zero(raw), type, dec_hook=_hook)
     except msgspec.ValidationError as error:
@@ -107,11 +107,11 @@ def _read(raw: bytes, type: Any) -> Any:
 
 def _hook(type: Any, value: Any) -> Any:
     if not isinstance(value, str):
-        raise _Refused(InvalidRequest(f"expected `str`, got `{value.__class__.__name__}`"))
+        raise _RefusedError(InvalidRequest(f"expected `str`, got `{value.__class__.__name__}`"))
     try:
         return Namespace.parse(value) if type is Namespace else Timestamp.parse(value)
     except ColmemError as error:
-        raise _Refused(error) from error
+        raise _RefusedError(error) from error
 
 
 @lru_cache(maxsize=256)
@@ -124,7 +124,7 @@ def _from_validation(error: msgspec.ValidationError) -> InvalidRequest:
     match = _PATH.fullmatch(text)
     path = match[2] if match else "$"
     cause = error.__cause__
-    if isinstance(cause, _Refused):
+    if isinstance(cause, _RefusedError):
         # The contract fixes the words of a namespace's error, so the path stands beside them.
         return InvalidRequest(cause.error.message, path=path)
     if match is None:
