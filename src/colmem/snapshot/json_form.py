@@ -1,0 +1,157 @@
+"""The exact JSON text of every line and manifest this package writes.
+
+Lines are put together from their parts in the order of their keys: strings by the C encoder of
+the standard library, numbers as Python prints them, JSON columns sorted anew only when they hold
+an object.
+"""
+
+from __future__ import annotations
+
+import json
+from json.encoder import encode_basestring_ascii as quoted
+from typing import Any
+
+from pybase64 import b64encode_as_string
+
+from colmem.contract.errors import InvalidRequest
+from colmem.snapshot.record import Record
+
+_sorted = json.JSONEncoder(sort_keys=True).encode
+_canonical = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+).encode
+_pretty = json.JSONEncoder(sort_keys=True, indent=2).encode
+_number = json.JSONEncoder().encode
+
+
+def manifest_text(value: dict[str, Any]) -> bytes:
+    """Encode a manifest: sorted keys, two spaces, ASCII, one final LF."""
+    return (_pretty(value) + "\n").encode("ascii")
+
+
+def v2_line(record: Record) -> str:
+    """Encode a stored record as a line of a v2 payload, final LF included."""
+    embedding = record.embedding
+    summary = record.fact_summary
+    dim = record.embedding_dim
+    return (
+        f'{{"byte_length": {_int(record.byte_length)}, "byte_offset": {_int(record.byte_offset)}, '
+        f'"content_hash": {quoted(record.content_hash)}, '
+        f'"created_at": {quoted(record.created_at)}, '
+        f'"embedding": {_base64(embedding)}, "embedding_dim": {_int(dim)}, '
+        f'"embedding_model": {quoted(record.embedding_model)}, '
+        f'"fact_summary": {"null" if summary is None else quoted(summary)}, '
+        f'"fact_text": {quoted(record.fact_text)}, "id": {quoted(record.id)}, '
+        f'"identifier": {quoted(record.identifier)}, "importance": {_float(record.importance)}, '
+        f'"memory_type": "{record.memory_type}", "metadata": {_resorted(record.metadata_json)}, '
+        f'"namespace": {quoted(record.namespace)}, '
+        f'"promotion_candidate": {record.promotion_candidate}, '
+        f'"promotion_state": {quoted(record.promotion_state)}, '
+        f'"provenance": {_resorted(record.provenance_json)}, "schema_version": 2, '
+        f'"source": {quoted(record.source)}, "source_checksum": {quoted(record.source_checksum)}, '
+        f'"source_format": {quoted(record.source_format)}, '
+        f'"source_uri": {quoted(record.source_uri)}, "tags": {_resorted(record.tags_json)}, '
+        f'"tier": {quoted(record.tier)}, "ttl_seconds": {_int(record.ttl_seconds)}}}\n'
+    )
+
+
+def legacy_line(record: Record) -> str:
+    """Encode a stored record as a line of the older single-file format, final LF included."""
+    summary, updated, provenance = record.fact_summary, record.updated_at, record.provenance_json
+    embedding = "" if not record.embedding else b64encode_as_string(record.embedding)
+    return (
+        f'{{"id": {quoted(record.id)}, "identifier": {quoted(record.identifier)}, '
+        f'"fact_text": {quoted(record.fact_text)}, '
+        f'"embedding_dim": {_int(record.embedding_dim)}, '
+        f'"embedding_model": {quoted(record.embedding_model)}, '
+        f'"source": {quoted(record.source)}, "importance": {_float(record.importance)}, '
+        f'"metadata_json": {quoted(record.metadata_json)}, '
+        f'"content_hash": {quoted(record.content_hash)}, '
+        f'"ttl_seconds": {_int(record.ttl_seconds)}, "created_at": {quoted(record.created_at)}, '
+        f'"namespace": {quoted(record.namespace)}, "tier": {quoted(record.tier)}, '
+        f'"memory_type": "{record.memory_type}", "source_uri": {quoted(record.source_uri)}, '
+        f'"source_format": {quoted(record.source_format)}, '
+        f'"source_checksum": {quoted(record.source_checksum)}, '
+        f'"byte_offset": {_int(record.byte_offset)}, "byte_length": {_int(record.byte_length)}, '
+        f'"updated_at": {"null" if updated is None else quoted(updated)}, '
+        f'"snapshot_id": {quoted(record.snapshot_id)}, '
+        f'"promotion_state": {quoted(record.promotion_state)}, '
+        f'"promotion_candidate": {record.promotion_candidate}, '
+        f'"parent_memory": {quoted(record.parent_memory)}, '
+        f'"related_memories": {quoted(record.related_json)}, "tags": {quoted(record.tags_json)}, '
+        f'"schema_version": {record.schema_version}, '
+        f'"fact_summary": {"null" if summary is None else quoted(summary)}, '
+        f'"provenance_json": {"null" if provenance is None else quoted(provenance)}, '
+        f'"embedding_b64": "{embedding}"}}\n'
+    )
+
+
+def package_line(record: Record) -> str:
+    """Encode a stored record as a line of an interchange package, final LF included.
+
+    Raises
+    ------
+    InvalidRequest
+        When the record holds a number (NaN, infinity) or text (a lone surrogate) that this strict
+        form of JSON cannot hold.
+    """
+    embedding = record.embedding
+    provenance = record.provenance_json
+    fields = {
+        "byte_length": record.byte_length,
+        "byte_offset": record.byte_offset,
+        "content_hash": record.content_hash,
+        "created_at": record.created_at,
+        "embedding": b64encode_as_string(embedding) if embedding else None,
+        "embedding_dim": record.embedding_dim,
+        "embedding_model": record.embedding_model,
+        "fact_summary": record.fact_summary,
+        "fact_text": record.fact_text,
+        "id": record.id,
+        "identifier": record.identifier,
+        "importance": float(record.importance),
+        "memory_type": record.memory_type,
+        "metadata": json.loads(record.metadata_json),
+        "namespace": record.namespace,
+        "promotion_candidate": record.promotion_candidate,
+        "promotion_state": record.promotion_state,
+        "provenance": None if provenance is None else json.loads(provenance),
+        "schema_version": 1,
+        "source": record.source,
+        "source_checksum": record.source_checksum,
+        "source_format": record.source_format,
+        "source_uri": record.source_uri,
+        "tags": json.loads(record.tags_json),
+        "tier": record.tier,
+        "ttl_seconds": record.ttl_seconds,
+    }
+    try:
+        line = _canonical({key: value for key, value in fields.items() if value is not None})
+        line.encode()
+    except ValueError as error:  # UnicodeEncodeError is one of them
+        raise InvalidRequest(
+            f"record {record.id!r} holds a number or text an interchange package cannot hold "
+            f"({type(error).__name__}); write a v2 snapshot instead"
+        ) from error
+    return line + "\n"
+
+
+def _int(value: int | None) -> str:
+    return "null" if value is None else str(value)
+
+
+def _float(value: float) -> str:
+    return "0.5" if value == 0.5 else _number(float(value))
+
+
+def _base64(data: bytes | None) -> str:
+    return f'"{b64encode_as_string(data)}"' if data else "null"
+
+
+def _resorted(text: str | None) -> str:
+    """Sort the keys of a JSON column; text without an object in it is sorted as it is."""
+    if text is None:
+        return "null"
+    if text == "{}" or "{" not in text:
+        return text
+    return _sorted(json.loads(text))
