@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -12,9 +13,15 @@ from colmem.contract.scalars import F32, f32_json
 from colmem.contract.timestamps import Timestamp
 
 
+@lru_cache(maxsize=8192)
+def _f32_raw(value: F32) -> msgspec.Raw:
+    return msgspec.Raw(f32_json(value).encode())
+
+
 def _hook(value: Any) -> Any:
     if type(value) is F32:
-        return msgspec.Raw(f32_json(value).encode())
+        # Plus and minus zero are equal as keys of the cache, so they stay out of it.
+        return _f32_raw(value) if value else msgspec.Raw(f32_json(value).encode())
     if type(value) is Namespace:
         return str.__str__(value)
     if type(value) is Timestamp:
@@ -24,11 +31,16 @@ def _hook(value: Any) -> Any:
     raise NotImplementedError
 
 
+def _digest_hook(value: Any) -> Any:
+    return "" if type(value) is Timestamp else _hook(value)
+
+
 _encoder = msgspec.json.Encoder(enc_hook=_hook)
+_digest_encoder = msgspec.json.Encoder(enc_hook=_digest_hook)
 
 
-def canonical(value: Any) -> bytes:
-    """Canonical JSON bytes of a contract value.
+def canonical(value: Any, *, blank_times: bool = False) -> bytes:
+    """Write a contract value as canonical JSON; ``blank_times`` writes instants as ``""``.
 
     Raises
     ------
@@ -36,7 +48,7 @@ def canonical(value: Any) -> bytes:
         When a string holds a lone surrogate, or a value has a type that JSON cannot hold.
     """
     try:
-        return _encoder.encode(value)
+        return (_digest_encoder if blank_times else _encoder).encode(value)
     except UnicodeEncodeError as error:
         raise InvalidRequest(
             f"a string holds the lone surrogate U+{ord(error.object[error.start]):04X}; "

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -91,6 +91,9 @@ class DocumentBody(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkno
         return self.uri if self.text is UNSET else self.text  # type: ignore[return-value]
 
 
+_BLANK_TAIL: Final = b',"observed_at":""}}'
+
+
 class _Item(msgspec.Struct, frozen=True, kw_only=True):
     # What the three shapes have in common. Each ends with `meta`, and that with `observed_at`.
 
@@ -107,10 +110,7 @@ class _Item(msgspec.Struct, frozen=True, kw_only=True):
         InvalidRequest
             When a string of the item holds a lone surrogate.
         """
-        data = canonical(self)
-        if self.meta.observed_at is not None:
-            data = data[: data.rindex(b',"observed_at":"')] + b"}}"
-        return sha256(data, usedforsecurity=False).hexdigest()
+        return sha256(self._digested()).hexdigest()
 
     def fingerprint(self) -> str:
         """Return the first 40 hex digits of the content digest."""
@@ -119,6 +119,11 @@ class _Item(msgspec.Struct, frozen=True, kw_only=True):
     def replace(self, **changes: Any) -> Any:
         """Return a copy with other values in some fields."""
         return msgspec.structs.replace(self, **changes)
+
+    def _digested(self) -> bytes:
+        # Only conversations hold instants that count, so here they need not be written out.
+        data = canonical(self, blank_times=True)
+        return data[: -len(_BLANK_TAIL)] + b"}}" if self.meta.observed_at is not None else data
 
     def _check_meta(self) -> None:
         if type(self.meta) is not MemoryMeta:
@@ -183,6 +188,12 @@ class Conversation(
             if type(turn) is not Turn:
                 raise wrong_type(self, "turns", turn, "a list of Turn")
         self._check_meta()
+
+    def _digested(self) -> bytes:
+        data = canonical(self)
+        if self.meta.observed_at is None:
+            return data
+        return data[: data.rindex(b',"observed_at":"')] + b"}}"
 
     def render_text(self) -> str:
         """Return one line for each turn."""

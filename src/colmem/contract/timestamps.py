@@ -57,6 +57,14 @@ class Timestamp:
         InvalidRequest
             When the text is not a time, has no offset, or names a date that does not exist.
         """
+        # YYYY-MM-DDTHH:MM:SSZ, by far the most frequent, is read faster by `fromisoformat`.
+        if len(text) == 20 and text[4::3] == "--T::Z" and text[11:13] != "24":
+            try:
+                passed = datetime.fromisoformat(text) - _EPOCH
+            except ValueError:
+                pass  # second 60, year 0, or no such date: decided below
+            else:
+                return cls(passed.days * _DAY_SECONDS + passed.seconds)
         match = _STRICT.fullmatch(text)
         if match is None and not strict:
             match = _RELAXED.fullmatch(text.strip())

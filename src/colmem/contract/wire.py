@@ -54,16 +54,18 @@ def decode(data: bytes | bytearray | memoryview | str, type: type[Value]) -> Val
     InvalidRequest
         When the text is not JSON or not of the type; ``path`` leads to the value at fault.
     """
-    raw = _utf8(data)
+    raw, text = _utf8(data)
     value = _read(raw, type)
     try:
-        keys = _top_keys(raw)
-        if keys is None:
-            _refuse_repeats(json.loads(raw, object_pairs_hook=_Pairs), type, "$")
+        tree = _unrepeated.decode(text)
+    except _RepeatedKeyError:
+        tree = json.loads(text, object_pairs_hook=_Pairs)
+        _refuse_repeats(tree, msgspec.inspect.type_info(type), "$")
+        tree = dict(tree) if isinstance(tree, _Pairs) else tree
     except RecursionError as error:
         raise InvalidRequest("JSON nests too deep", path="$") from error
     for key in _REQUIRED_ON_WIRE.get(type, ()):
-        if keys is not None and key not in keys:
+        if key not in tree:
             raise InvalidRequest(f"object missing required field `{key}` - at `$`", path="$")
     return value
 
@@ -79,16 +81,15 @@ def decode_stored(data: bytes, type: type[Value]) -> Value:
     return _read(data, type)
 
 
-def _utf8(data: bytes | bytearray | memoryview | str) -> bytes:
+def _utf8(data: bytes | bytearray | memoryview | str) -> tuple[bytes, str]:
     # msgspec does not look into the strings it skips, so the whole text is checked here.
     try:
         if isinstance(data, str):
-            return data.encode()
+            return data.encode(), data
         raw = bytes(data)
-        raw.decode()
+        return raw, raw.decode()
     except UnicodeError as error:
         raise InvalidRequest(f"JSON must be UTF-8 without lone surrogates: {error}") from error
-    return raw
 
 
 def _read(raw: bytes, type: type[Value]) -> Value:
@@ -136,37 +137,33 @@ def _with_minus_zero(raw: bytes) -> Any:
     return json.loads(raw, parse_int=lambda text: -0.0 if text == "-0" else int(text))
 
 
-def _top_keys(raw: bytes) -> set[str] | None:
-    # Keys of the outermost object; None when an object anywhere repeats a key.
-    top: set[str] = set()
-    has_repeats = False
+class _RepeatedKeyError(Exception):
+    """Some object repeats a key, known or not."""
 
-    def see(pairs: list[tuple[str, Any]]) -> None:
-        nonlocal top, has_repeats
-        top = {key for key, _ in pairs}
-        has_repeats = has_repeats or len(top) != len(pairs)
 
-    json.loads(raw, object_pairs_hook=see, parse_float=str, parse_int=str)
-    return None if has_repeats else top
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = dict(pairs)
+    if len(keys) != len(pairs):
+        raise _RepeatedKeyError
+    return keys
+
+
+_unrepeated = json.JSONDecoder(object_pairs_hook=_object, parse_float=str, parse_int=str)
 
 
 class _Pairs(list[tuple[str, Any]]):
     """A JSON object with its repeated keys."""
 
 
-def _refuse_repeats(tree: Any, type: Any, path: str) -> None:
+def _refuse_repeats(tree: Any, info: msgspec.inspect.Type, path: str) -> None:
     # Unknown keys may repeat, so the walk follows the type.
-    _walk_repeats(tree, msgspec.inspect.type_info(type), path)
-
-
-def _walk_repeats(tree: Any, info: Any, path: str) -> None:
     if isinstance(info, msgspec.inspect.UnionType):
         for option in info.types:
             if not isinstance(option, msgspec.inspect.StructType) or _has_tag(tree, option):
-                _walk_repeats(tree, option, path)
+                _refuse_repeats(tree, option, path)
     elif isinstance(info, msgspec.inspect.ListType) and not isinstance(tree, _Pairs):
         for index, element in enumerate(tree or ()):
-            _walk_repeats(element, info.item_type, f"{path}[{index}]")
+            _refuse_repeats(element, info.item_type, f"{path}[{index}]")
     elif isinstance(info, msgspec.inspect.StructType) and isinstance(tree, _Pairs):
         fields = {field.encode_name: field.type for field in info.fields}
         counts = Counter(key for key, _ in tree)
@@ -174,7 +171,7 @@ def _walk_repeats(tree: Any, info: Any, path: str) -> None:
             if counts[key] > 1 and (key in fields or key == info.tag_field):
                 raise InvalidRequest(f"key `{key}` is repeated - at `{path}`", path=path)
             if key in fields:
-                _walk_repeats(value, fields[key], f"{path}.{key}")
+                _refuse_repeats(value, fields[key], f"{path}.{key}")
 
 
 def _has_tag(tree: Any, info: msgspec.inspect.StructType) -> bool:
