@@ -48,7 +48,7 @@ class Unsupported(ColmemError):
     variant = code = "unsupported"
 
 
-class InvalidRequest(ColmemError):
+class InvalidRequest(ColmemError, ValueError):
     """A value breaks a rule; ``path`` leads to it (``$.items[3].text``) when known."""
 
     prefix = "invalid request: "

@@ -10,12 +10,13 @@ import json
 import re
 from collections import Counter
 from functools import lru_cache
+from types import NoneType
 from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
 from colmem.contract.canonical import canonical
-from colmem.contract.errors import ColmemError, InvalidRequest
+from colmem.contract.errors import InvalidRequest
 from colmem.contract.namespaces import Namespace
 from colmem.contract.requests import ExploreRequest, FetchRequest, ListRequest, RecallRequest
 from colmem.contract.timestamps import Timestamp
@@ -30,15 +31,22 @@ _REQUIRED_ON_WIRE: Final[dict[Any, tuple[str, ...]]] = {
 }
 """Keys with a default for Python callers that the wire form must name."""
 
-_MINUS_ZERO = re.compile(rb"-0(?![.0-9eE])")
+_MINUS_ZERO = re.compile(rb"(?<=[:\[,\s])-0(?![.0-9eE])")
 _PATH = re.compile(r"(?s)(.*) - at `(.*)`")
 
 
-class _RefusedError(ValueError):
-    # Carries a contract error through msgspec, which adds the path to a ValueError.
-    def __init__(self, error: ColmemError) -> None:
-        super().__init__(error.message)
-        self.error = error
+_JSON_NAMES: Final = {
+    bool: "bool",
+    int: "int",
+    float: "float",
+    list: "array",
+    dict: "object",
+    NoneType: "null",
+}
+
+
+class _NamespaceError(InvalidRequest):
+    """The contract fixes the words of this error, so its path stands beside them."""
 
 
 def encode(value: Any) -> bytes:
@@ -108,11 +116,13 @@ def _read(raw: bytes, type: type[Value]) -> Value:
 
 def _hook(type: Any, value: Any) -> Any:
     if not isinstance(value, str):
-        raise _RefusedError(InvalidRequest(f"expected `str`, got `{value.__class__.__name__}`"))
+        raise InvalidRequest(f"expected `str`, got `{_JSON_NAMES[value.__class__]}`")
+    if type is Timestamp:
+        return Timestamp.parse(value)
     try:
-        return Namespace.parse(value) if type is Namespace else Timestamp.parse(value)
-    except ColmemError as error:
-        raise _RefusedError(error) from error
+        return Namespace.parse(value)
+    except InvalidRequest as error:
+        raise _NamespaceError(error.message) from error
 
 
 @lru_cache(maxsize=256)
@@ -125,9 +135,10 @@ def _from_validation(error: msgspec.ValidationError) -> InvalidRequest:
     match = _PATH.fullmatch(text)
     path = match[2] if match else "$"
     cause = error.__cause__
-    if isinstance(cause, _RefusedError):
-        # The contract fixes the words of a namespace's error, so the path stands beside them.
-        return InvalidRequest(cause.error.message, path=path)
+    if isinstance(cause, _NamespaceError):
+        return InvalidRequest(cause.message, path=path)
+    if isinstance(cause, InvalidRequest):
+        return InvalidRequest(f"{cause.message} - at `{path}`", path=path)
     if match is None:
         text = f"{text} - at `$`"
     return InvalidRequest(text[:1].lower() + text[1:], path=path)
