@@ -1,0 +1,360 @@
+"""The lexical index: BM25 over analysed text, with the filter inside the query.
+
+It is derived from the item table and may be thrown away at any time. What it promises: after
+``commit(watermark)`` all rows below the watermark are in it or were deleted, also after a crash
+between any two steps; hits come best first, equal scores in order of storing.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from tantivy import (
+    DocAddress,
+    Document,
+    Index,
+    IndexWriter,
+    Occur,
+    Order,
+    Query,
+    Schema,
+    SchemaBuilder,
+    Searcher,
+    TextAnalyzerBuilder,
+    Tokenizer,
+)
+
+from colmem.contract.filters import MetaFilter
+from colmem.index.analyser import QUERY_TERMS_MAX, analyse_items, analyse_query, has_terms
+from colmem.index.lexical_files import (
+    LexicalDamagedError,
+    State,
+    check_files,
+    committed_opstamp,
+    damage_as_error,
+    empty,
+    linked_copy,
+    read_state,
+    write_state,
+)
+from colmem.index.lexical_filter import (
+    EVERY_ITEM_TERM,
+    EXPIRES_FIELD,
+    META_FIELD,
+    NANOS_FIELD,
+    SECONDS_FIELD,
+    expired_query,
+    filter_queries,
+    meta_terms,
+)
+from colmem.schema import Candidates, RowIds, Scores
+
+_TEXT_FIELD: Final = "text"
+_SINGLES_FIELD: Final = "singles"
+_ROW_FIELD: Final = "row"
+_TOKENIZER: Final = "terms"
+_NEVER_COMMITTED: Final = -1
+_WRITER_BYTES: Final = 128 << 20
+_QUERY_TERMS_WEIGHED_MAX: Final = 4096
+"""Distinct terms of a very long query whose frequencies are looked up to choose among them."""
+_OVERFETCH_FACTOR: Final = 8
+_NO_ROWS: Final = np.empty(0, np.int64)
+
+
+class _View(NamedTuple):
+    """A committed state of the index, and what is known about it as a whole.
+
+    segment_rows : the first row of each segment; within a segment rows ascend
+    """
+
+    searcher: Searcher
+    n_docs: int
+    segment_rows: list[int]
+
+
+def _schema() -> Schema:
+    builder = SchemaBuilder()
+    builder.add_text_field(_TEXT_FIELD, tokenizer_name=_TOKENIZER, index_option="freq")
+    builder.add_text_field(_SINGLES_FIELD, tokenizer_name=_TOKENIZER, index_option="freq")
+    builder.add_text_field(META_FIELD, tokenizer_name=_TOKENIZER, index_option="basic")
+    builder.add_unsigned_field(_ROW_FIELD, indexed=True, fast=True)
+    for name in (SECONDS_FIELD, NANOS_FIELD, EXPIRES_FIELD):
+        builder.add_integer_field(name, fast=True)
+    return builder.build()
+
+
+class LexicalIndex:
+    """BM25 search of the items of a store.
+
+    Reads may come from any thread; adds, deletes and commits from one at a time. ``folder=None``
+    keeps the index in memory. An index that is missing, damaged or of another version is started
+    anew, with watermark 0.
+    """
+
+    watermark: int
+    """Every row below it is in the committed index, or was deleted."""
+
+    def __init__(self, folder: Path | None, *, read_only: bool = False, threads: int = 2) -> None:
+        self._threads = max(1, threads)
+        self._writer: IndexWriter | None = None
+        self._overlay: tempfile.TemporaryDirectory[str] | None = None
+        self._expires_first: int | None = None  # the earliest time at which any item expires
+        self._folder = folder
+        if folder is not None and read_only:
+            # Rows the index lacks are added to a copy of one's own; the original stays untouched.
+            self._overlay = tempfile.TemporaryDirectory(prefix="colmem-lexical-")
+            self._folder = linked_copy(folder, Path(self._overlay.name))
+        try:
+            self._open()
+        except LexicalDamagedError:
+            self.clear()
+
+    # Writing.
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Index the rows of a batch of items; they are found after the next commit."""
+        writer = self._open_writer()
+        terms, singles = analyse_items(batch.column("text"))
+        columns = [
+            batch.column(name).to_pylist()
+            for name in (_ROW_FIELD, SECONDS_FIELD, NANOS_FIELD, EXPIRES_FIELD)
+        ]
+        for text, chars, meta, row, seconds, nanos, expires in zip(
+            terms, singles, meta_terms(batch), *columns, strict=True
+        ):
+            document = Document()
+            document.add_unsigned(_ROW_FIELD, row)
+            document.add_text(_TEXT_FIELD, text)
+            document.add_text(META_FIELD, meta)
+            if chars:
+                document.add_text(_SINGLES_FIELD, chars)
+            if seconds is not None:
+                document.add_integer(SECONDS_FIELD, seconds)
+                document.add_integer(NANOS_FIELD, nanos or 0)
+            if expires is not None:
+                document.add_integer(EXPIRES_FIELD, expires)
+                if self._expires_first is None or expires < self._expires_first:
+                    self._expires_first = expires
+            writer.add_document(document)
+
+    def delete(self, rows: RowIds) -> None:
+        """Take rows out; they are gone after the next commit. Unknown rows are no error."""
+        if len(rows):
+            # By query: a deletion by term takes a row for a signed integer and finds nothing.
+            wanted = Query.term_set_query(self._index.schema, _ROW_FIELD, rows.tolist())
+            self._open_writer().delete_documents_by_query(wanted)
+
+    def commit(self, watermark: int) -> None:
+        """Make adds and deletes visible, and durable on disk."""
+        writer = self._open_writer()
+        opstamp = writer.commit()
+        self.watermark = watermark
+        if self._folder is not None:
+            write_state(self._folder, State(opstamp, watermark))
+        self._refresh()
+
+    def clear(self) -> None:
+        """Start anew with nothing in it and watermark 0."""
+        self._drop_writer()
+        if self._folder is not None:
+            empty(self._folder)
+        self._open()
+
+    def flush(self) -> None:
+        """Wait for merges in the background and remove the files they left."""
+        if self._writer is not None:
+            self._writer.wait_merging_threads()
+            self._writer = None
+            self._open_writer().garbage_collect_files()
+            self._refresh()
+
+    def close(self) -> None:
+        """Finish merges and release the files; what was not committed is lost."""
+        self._drop_writer()
+        if self._overlay is not None:
+            self._overlay.cleanup()
+            self._overlay = None
+
+    # Reading.
+
+    @property
+    def n_docs(self) -> int:
+        """Items in the committed index."""
+        return self._view.n_docs
+
+    @property
+    def deleted_share(self) -> float:
+        """Deleted items that still count in the statistics of BM25, as a share of all."""
+        n_held: int = self._view.searcher.doc_freq(META_FIELD, EVERY_ITEM_TERM)
+        return 1.0 - self._view.n_docs / n_held if n_held else 0.0
+
+    def search(
+        self,
+        query: str,
+        k: int,
+        *,
+        filter: MetaFilter,
+        now_s: int,
+        keep_function_words: bool = False,
+    ) -> Candidates:
+        """The k best rows that hold a term of the query, match the filter and have not expired.
+
+        Scores are BM25. Rows of equal score come in order of storing, and of those at the last
+        place the first stored are kept.
+        """
+        view = self._view
+        text = self._text_query(view, query, keep_function_words)
+        if text is None or view.n_docs == 0 or k <= 0:
+            return Candidates(_NO_ROWS, np.empty(0, np.float32))
+        conditions = self._conditions(view, filter, now_s)
+        wanted = text if not conditions else Query.boolean_query([(Occur.Must, text), *conditions])
+        with damage_as_error("searching"):
+            return _best(view, wanted, k)
+
+    def matching_rows(self, filter: MetaFilter, now_s: int) -> RowIds:
+        """All rows the filter alone admits that have not expired, ascending. int64 (n,)."""
+        view = self._view
+        if view.n_docs == 0:
+            return _NO_ROWS
+        conditions = [(Occur.Must, Query.all_query()), *self._conditions(view, filter, now_s)]
+        with damage_as_error("reading rows"):
+            hits = view.searcher.search(Query.boolean_query(conditions), view.n_docs, count=False)
+            rows = _rows_of(view.searcher, [address for _, address in hits.hits])
+        rows.sort()
+        return rows
+
+    def has_terms(self, query: str) -> bool:
+        """Whether a query analyses to anything; a query of punctuation does not."""
+        return has_terms(query)
+
+    def explain_terms(self, query: str) -> list[str]:
+        """The terms a query is searched by."""
+        return analyse_query(query).terms
+
+    # Parts.
+
+    def _text_query(self, view: _View, query: str, keep_function_words: bool) -> Query | None:
+        wanted = analyse_query(query, keep_function_words=keep_function_words)
+        terms = [(_TEXT_FIELD, term) for term in wanted.terms]
+        terms += [(_SINGLES_FIELD, char) for char in wanted.singles]
+        if len(terms) > QUERY_TERMS_MAX:
+            terms = _rarest(view.searcher, terms[:_QUERY_TERMS_WEIGHED_MAX])
+        parts = [Query.term_query(self._index.schema, field, term, "freq") for field, term in terms]
+        if len(parts) <= 1:
+            return parts[0] if parts else None
+        return Query.boolean_query([(Occur.Should, part) for part in parts])
+
+    def _conditions(self, view: _View, filter: MetaFilter, now_s: int) -> list[tuple[Occur, Query]]:
+        schema = self._index.schema
+        conditions = [(Occur.Must, query) for query in filter_queries(schema, filter)]
+        if self._expires_first is not None and self._expires_first <= now_s:
+            conditions.append((Occur.MustNot, expired_query(schema, now_s)))
+        return conditions
+
+    def _open(self) -> None:
+        """Open what is there, or make an empty index where nothing is."""
+        self.watermark = 0
+        self._expires_first = None
+        state = None
+        if self._folder is not None:
+            state = read_state(self._folder)
+            if state is None:
+                empty(self._folder)
+                write_state(self._folder, State(_NEVER_COMMITTED, 0))
+            elif state.opstamp != _NEVER_COMMITTED:
+                check_files(self._folder)
+        with damage_as_error("opening it"):
+            path = None if self._folder is None else str(self._folder)
+            # Sorted, so that within a segment the order of documents is the order of storing.
+            self._index = Index(_schema(), path=path, sort_by_field=_ROW_FIELD)
+            self._index.config_reader("manual")
+            self._index.register_tokenizer(
+                _TOKENIZER, TextAnalyzerBuilder(Tokenizer.whitespace()).build()
+            )
+            self._refresh()
+            if state is not None and self._folder is not None:
+                self.watermark = self._recover_watermark(self._folder, state)
+                self._expires_first = self._extreme(EXPIRES_FIELD, Order.Asc)
+
+    def _recover_watermark(self, folder: Path, state: State) -> int:
+        if committed_opstamp(folder) == state.opstamp:
+            return state.watermark
+        # A crash came between tantivy's commit and the record of it. Rows are added in order, so
+        # the last one tells how far the index goes.
+        last = self._extreme(_ROW_FIELD, Order.Desc)
+        return 0 if last is None else last + 1
+
+    def _extreme(self, field: str, order: Order) -> int | None:
+        """The least or greatest value of an integer field."""
+        hits = self._view.searcher.search(
+            Query.exists_query(field), 1, count=False, order_by_field=field, order=order
+        ).hits
+        return int(hits[0][0]) if hits else None
+
+    def _refresh(self) -> None:
+        self._index.reload()
+        searcher = self._index.searcher()
+        firsts = [DocAddress(segment, 0) for segment in range(searcher.num_segments)]
+        segment_rows = _rows_of(searcher, firsts).tolist()
+        self._view = _View(searcher, searcher.num_docs, segment_rows)
+
+    def _open_writer(self) -> IndexWriter:
+        if self._writer is None:
+            self._writer = self._index.writer(_WRITER_BYTES, self._threads)
+        return self._writer
+
+    def _drop_writer(self) -> None:
+        if self._writer is not None:
+            self._writer.rollback()
+            self._writer.wait_merging_threads()
+            self._writer = None
+
+
+def _rarest(searcher: Searcher, terms: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The terms held by the fewest items, of those any item holds."""
+    counts = [searcher.doc_freq(field, term) for field, term in terms]
+    ranked = sorted((count, at) for at, count in enumerate(counts) if count)
+    return [terms[at] for _, at in sorted(ranked[:QUERY_TERMS_MAX], key=lambda pair: pair[1])]
+
+
+def _rows_of(searcher: Searcher, addresses: list[DocAddress]) -> RowIds:
+    return np.array(searcher.fast_field_values(_ROW_FIELD, addresses), np.int64)
+
+
+def _best(view: _View, query: Query, k: int) -> Candidates:
+    """The k best hits, equal scores by row.
+
+    Tantivy breaks ties by segment, then by position in it; positions are in order of storing, but
+    segments are in order of size. So hits are fetched until none of the score at the last place
+    that is still unseen can have a smaller row.
+    """
+    limit = min(k, view.n_docs)
+    while True:
+        hits = view.searcher.search(query, limit, count=False).hits
+        rows = _rows_of(view.searcher, [address for _, address in hits])
+        scores = np.array([score for score, _ in hits], np.float32)
+        if (
+            len(hits) < limit
+            or limit == view.n_docs
+            or len(view.segment_rows) == 1
+            or not _ties_unseen(view, hits[-1][1].segment_ord, rows, scores, k)
+        ):
+            break
+        limit = min(limit * _OVERFETCH_FACTOR, view.n_docs)
+    order = np.lexsort((rows, -scores))[:k]
+    return Candidates(rows[order], scores[order])
+
+
+def _ties_unseen(view: _View, last_segment: int, rows: RowIds, scores: Scores, k: int) -> bool:
+    """Whether a hit not fetched may belong before one of the first k fetched."""
+    if scores[-1] < scores[k - 1]:
+        return False
+    is_tied = scores == scores[-1]
+    n_kept = k - int(np.count_nonzero(~is_tied))
+    last_kept = np.partition(rows[is_tied], n_kept - 1)[n_kept - 1]
+    unseen = [int(rows[-1]), *view.segment_rows[last_segment + 1 :]]
+    return bool(last_kept > min(unseen))
