@@ -16,6 +16,13 @@ from pybase64 import b64encode_as_string
 from colmem.contract.errors import InvalidRequest
 from colmem.snapshot.record import Record
 
+
+class SortedText(str):
+    """JSON text known to have its keys sorted at every level already."""
+
+    __slots__ = ()
+
+
 _sorted = json.JSONEncoder(sort_keys=True).encode
 _canonical = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
@@ -152,6 +159,6 @@ def _resorted(text: str | None) -> str:
     """Sort the keys of a JSON column; text without an object in it is sorted as it is."""
     if text is None:
         return "null"
-    if text == "{}" or "{" not in text:
+    if text == "{}" or type(text) is SortedText or "{" not in text:
         return text
     return _sorted(json.loads(text))
