@@ -6,7 +6,7 @@ leaves their pieces out. Lower case; a contraction is listed in the parts a toke
 
 from __future__ import annotations
 
-FUNCTION_WORDS: frozenset[str] = frozenset(
+_WORDS = (
     # Articles, determiners, quantifiers without a number.
     "a an the this that these those some any each such "
     # Pronouns.
@@ -22,5 +22,7 @@ FUNCTION_WORDS: frozenset[str] = frozenset(
     # Conjunctions and adverbs without a topic of their own.
     "and or but if then than so not no nor there here also just too very "
     # What is left of don't, it's, I'm, we're, I've, I'll, he'd.
-    "don s t m re ve ll d".split()
+    "don s t m re ve ll d"
 )
+
+FUNCTION_WORDS: frozenset[str] = frozenset(_WORDS.split())

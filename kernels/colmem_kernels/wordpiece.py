@@ -1,0 +1,334 @@
+"""BERT-uncased WordPiece over UTF-8 bytes, and pooling of the pieces' rows.
+
+One pass per text: bytes are classified and mapped (lower case, decomposition, dropped marks)
+through tables, and the mapped bytes walk a double-array trie of the vocabulary while the word is
+read, so a word of one piece is never looked at twice. Tables: kernels/tools/build_static_s256.py.
+Rejected: a hash of every prefix (more memory touched), regular expressions (Python objects).
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from colmem_kernels._jit import kernel
+
+# Codes of the tables; kernels/tools/build_static_s256.py writes them.
+WORD, DROP, SPACE, PUNCT, CJK, HANGUL, MAPPED = 0, 1, 2, 3, 4, 5, 8
+NOT_ASCII = 6  # in ascii_map: a byte of a longer sequence
+ASCII_WORD_MIN = 32  # smaller values of ascii_map are classes, larger ones mapped bytes
+BLOCK_SHIFT, BLOCK_MASK = 7, 127
+CHECK_MASK, ID_SHIFT, ID_MASK, BASE_SHIFT = (1 << 20) - 1, 20, (1 << 16) - 1, 36
+ROOT_START, ROOT_CONTINUE = 1, 2
+UNKNOWN = 100
+WORD_CHARS_MAX = 100  # a longer word is one [UNK] (max_input_chars_per_word)
+WORD_BYTES_MAX = 512  # room for WORD_CHARS_MAX characters and one mapped code point more
+DIM = 256
+
+_READ = "Array({}, {}, 'C', readonly=True)"
+_BYTES, _OFFSETS, _IDS = (_READ.format(dtype, 1) for dtype in ("uint8", "int64", "uint16"))
+_TABLES = ", ".join(
+    _READ.format(dtype, 1) for dtype in ("uint8", "uint16", "uint16", "int32", "uint8", "int64")
+)
+
+Int: TypeAlias = int | np.integer[Any]
+
+
+@kernel(None)
+def _decode(text: npt.NDArray[np.uint8], i: Int) -> tuple[Int, Int]:
+    """Code point of the multi-byte sequence at ``i`` and its size in bytes."""
+    byte = np.int64(text[i])
+    second = np.int64(text[i + 1]) & 0x3F
+    if byte < 0xE0:
+        return (byte & 0x1F) << 6 | second, 2
+    third = np.int64(text[i + 2]) & 0x3F
+    if byte < 0xF0:
+        return (byte & 0x0F) << 12 | second << 6 | third, 3
+    fourth = np.int64(text[i + 3]) & 0x3F
+    return (byte & 0x07) << 18 | second << 12 | third << 6 | fourth, 4
+
+
+@kernel(None)
+def _decompose_hangul(syllable: Int, jamo: npt.NDArray[np.uint8]) -> Int:
+    """Write the UTF-8 of a syllable's two or three jamo and return how many they are."""
+    # The Unicode Standard, section 3.12.
+    tail = syllable % 28
+    chars = 2 if tail == 0 else 3
+    for part in range(chars):
+        if part == 0:
+            letter = 0x1100 + syllable // 588
+        elif part == 1:
+            letter = 0x1161 + syllable % 588 // 28
+        else:
+            letter = 0x11A7 + tail
+        jamo[part * 3] = 0xE0 | letter >> 12
+        jamo[part * 3 + 1] = 0x80 | letter >> 6 & 0x3F
+        jamo[part * 3 + 2] = 0x80 | letter & 0x3F
+    return chars
+
+
+@kernel(None)
+def _finish_word(
+    nodes: npt.NDArray[np.int64],
+    word: npt.NDArray[np.uint8],
+    n_bytes: Int,
+    first_id: Int,
+    first_end: Int,
+    pieces: npt.NDArray[np.uint16],
+    n_pieces: Int,
+) -> Int:
+    """Write the pieces of a word whose first one has the id ``first_id`` and ends at ``first_end``.
+
+    Returns the number of pieces afterwards.
+    """
+    pieces[n_pieces] = first_id
+    count = n_pieces + 1
+    begin = first_end
+    while begin < n_bytes:
+        state: Int = ROOT_CONTINUE
+        best_id: Int = 0
+        best_end = begin
+        at = begin
+        while at < n_bytes and state != 0:
+            slot = (nodes[state] >> BASE_SHIFT) + np.int64(word[at])
+            node = nodes[slot]
+            state = slot if (node & CHECK_MASK) == state else 0
+            at += 1
+            if state != 0 and ((node >> ID_SHIFT) & ID_MASK) != 0:
+                best_id = (node >> ID_SHIFT) & ID_MASK
+                best_end = at
+        if best_id == 0:
+            pieces[n_pieces] = UNKNOWN
+            return n_pieces + 1
+        pieces[count] = best_id - 1
+        count += 1
+        begin = best_end
+    return count
+
+
+@kernel(None)
+def _encode_one(
+    text: npt.NDArray[np.uint8],
+    start: Int,
+    stop: Int,
+    ascii_map: npt.NDArray[np.uint8],
+    block_index: npt.NDArray[np.uint16],
+    block_codes: npt.NDArray[np.uint16],
+    map_entries: npt.NDArray[np.int32],
+    map_pool: npt.NDArray[np.uint8],
+    nodes: npt.NDArray[np.int64],
+    word: npt.NDArray[np.uint8],
+    jamo: npt.NDArray[np.uint8],
+    pieces: npt.NDArray[np.uint16],
+    n_pieces: Int,
+) -> Int:
+    """Append the piece ids of ``text[start:stop]`` to ``pieces`` and return the new count."""
+    count = n_pieces
+    n_bytes: Int = 0
+    n_chars: Int = 0
+    state: Int = ROOT_START
+    first_id: Int = 0
+    first_end: Int = 0
+    i = start
+    while True:
+        kind: Int = SPACE  # the end of the text ends a word as a space does
+        source = text
+        at: Int = i
+        size: Int = 1
+        chars: Int = 1
+        if i < stop:
+            kind = np.int64(ascii_map[text[i]])
+            if kind >= ASCII_WORD_MIN:
+                i += 1
+                if n_chars < WORD_CHARS_MAX:
+                    word[n_bytes] = kind
+                    n_bytes += 1
+                    # The dead state is 0: no node has it as its parent, so it stays dead.
+                    slot = (nodes[state] >> BASE_SHIFT) + kind
+                    node = nodes[slot]
+                    state = slot if (node & CHECK_MASK) == state else 0
+                    if state != 0 and ((node >> ID_SHIFT) & ID_MASK) != 0:
+                        first_id = (node >> ID_SHIFT) & ID_MASK
+                        first_end = n_bytes
+                n_chars += 1
+                continue
+            if kind == NOT_ASCII:
+                code_point, size = _decode(text, i)
+                i += size
+                block = np.int64(block_index[code_point >> BLOCK_SHIFT])
+                kind = np.int64(block_codes[(block << BLOCK_SHIFT) + (code_point & BLOCK_MASK)])
+                if kind >= MAPPED:
+                    entry = (kind - MAPPED) * 4
+                    source = map_pool
+                    at = np.int64(map_entries[entry])
+                    size = np.int64(map_entries[entry + 1])
+                    chars = np.int64(map_entries[entry + 2])
+                    kind = np.int64(map_entries[entry + 3])
+                elif kind == HANGUL:
+                    chars = _decompose_hangul(code_point - 0xAC00, jamo)
+                    source = jamo
+                    at = 0
+                    size = chars * 3
+                    kind = WORD
+            else:
+                i += 1
+            if kind == DROP:
+                continue
+        elif n_chars == 0:
+            return count
+        if kind != WORD and n_chars > 0:
+            if n_chars > WORD_CHARS_MAX or first_end == 0:
+                pieces[count] = UNKNOWN
+                count += 1
+            elif first_end == n_bytes:
+                pieces[count] = first_id - 1
+                count += 1
+            else:
+                count = _finish_word(nodes, word, n_bytes, first_id - 1, first_end, pieces, count)
+            n_bytes = n_chars = first_id = first_end = 0
+            state = ROOT_START
+        if kind == SPACE:
+            continue
+        if n_chars < WORD_CHARS_MAX:
+            for k in range(at, at + size):
+                value = np.int64(source[k])
+                word[n_bytes] = value
+                n_bytes += 1
+                slot = (nodes[state] >> BASE_SHIFT) + value
+                node = nodes[slot]
+                state = slot if (node & CHECK_MASK) == state else 0
+                if state != 0 and ((node >> ID_SHIFT) & ID_MASK) != 0:
+                    first_id = (node >> ID_SHIFT) & ID_MASK
+                    first_end = n_bytes
+        n_chars += chars
+        if kind != WORD:  # a punctuation mark or an ideograph is a word of its own
+            pieces[count] = first_id - 1 if first_end == n_bytes else UNKNOWN
+            count += 1
+            n_bytes = n_chars = first_id = first_end = 0
+            state = ROOT_START
+
+
+@kernel(f"int64({_BYTES}, {_OFFSETS}, {_TABLES}, uint16[::1], int64[::1])")
+def encode_texts(
+    text: npt.NDArray[np.uint8],
+    offsets: npt.NDArray[np.int64],
+    ascii_map: npt.NDArray[np.uint8],
+    block_index: npt.NDArray[np.uint16],
+    block_codes: npt.NDArray[np.uint16],
+    map_entries: npt.NDArray[np.int32],
+    map_pool: npt.NDArray[np.uint8],
+    nodes: npt.NDArray[np.int64],
+    pieces: npt.NDArray[np.uint16],
+    piece_offsets: npt.NDArray[np.int64],
+) -> Int:
+    """Write the WordPiece ids of every text, end to end, and return how many they are.
+
+    Parameters
+    ----------
+    text : uint8 (n_bytes,), valid UTF-8, the texts end to end
+    offsets : int64 (n + 1,), byte offsets of the texts
+    ascii_map, block_index, block_codes, map_entries, map_pool, nodes : the tables of wordpiece.npz
+    pieces : uint16 (>= n_bytes,); written; a text never has more pieces than bytes
+    piece_offsets : int64 (n + 1,); written
+
+    Notes
+    -----
+    O(n_bytes). Source: Schuster and Nakajima 2012 (greedy longest match), with the normaliser of
+    the BERT uncased vocabulary; literals such as ``[MASK]`` are plain text here. Marks are not put
+    into canonical order first: no piece of the vocabulary holds a mark that order could move.
+    """
+    word = np.empty(WORD_BYTES_MAX, np.uint8)
+    jamo = np.empty(9, np.uint8)
+    written: Int = 0
+    piece_offsets[0] = 0
+    for t in range(len(offsets) - 1):
+        written = _encode_one(
+            text,
+            offsets[t],
+            offsets[t + 1],
+            ascii_map,
+            block_index,
+            block_codes,
+            map_entries,
+            map_pool,
+            nodes,
+            word,
+            jamo,
+            pieces,
+            written,
+        )
+        piece_offsets[t + 1] = written
+    return written
+
+
+@kernel(
+    f"void({_IDS}, {_OFFSETS}, {_READ.format('int8', 2)}, {_READ.format('float32', 1)},"
+    " float32[:, ::1])"
+)
+def pool_pieces(
+    pieces: npt.NDArray[np.uint16],
+    offsets: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int8],
+    scales: npt.NDArray[np.float32],
+    vectors: npt.NDArray[np.float32],
+) -> None:
+    """Write the normalised sum of the rows of every text's pieces.
+
+    Parameters
+    ----------
+    pieces : uint16 (n_pieces,), piece ids of the texts end to end
+    offsets : int64 (n + 1,), where each text's pieces begin
+    rows : int8 (n_vocab, 256), C-order
+    scales : float32 (n_vocab,); a row's value is ``rows * scales``
+    vectors : float32 (n, 256), C-order; written: L2-normalised, zero for a text without pieces
+
+    Notes
+    -----
+    O(256 n_pieces). The sum is float32 in text order, the norm float64 in component order, so the
+    bits are the same on every machine.
+    """
+    for t in range(len(offsets) - 1):
+        out = vectors[t]
+        for d in range(DIM):
+            out[d] = np.float32(0.0)
+        for p in range(offsets[t], offsets[t + 1]):
+            row = rows[np.int64(pieces[p])]
+            scale = scales[np.int64(pieces[p])]
+            for d in range(DIM):
+                # int8 x float16 has at most 19 significant bits: the product is exact.
+                out[d] += np.float32(row[d]) * scale
+        total = 0.0
+        for d in range(DIM):
+            total += np.float64(out[d]) * np.float64(out[d])
+        if total > 0.0:
+            norm = np.sqrt(total)
+            for d in range(DIM):
+                out[d] = np.float32(np.float64(out[d]) / norm)
+
+
+@kernel(f"int64({_IDS}, {_OFFSETS}, int64, uint16[::1], int64[::1])")
+def cap_pieces(
+    pieces: npt.NDArray[np.uint16],
+    offsets: npt.NDArray[np.int64],
+    pieces_max: int,
+    kept: npt.NDArray[np.uint16],
+    kept_offsets: npt.NDArray[np.int64],
+) -> Int:
+    """Copy the first ``pieces_max`` ids of every text to ``kept`` and return how many they are.
+
+    Parameters
+    ----------
+    pieces, offsets : as :func:`encode_texts` writes them
+    kept : uint16, at least the sum of ``min(count, pieces_max)`` over the texts; written
+    kept_offsets : int64 (n + 1,); written
+    """
+    written: Int = 0
+    kept_offsets[0] = 0
+    for t in range(len(offsets) - 1):
+        for p in range(offsets[t], min(offsets[t + 1], offsets[t] + pieces_max)):
+            kept[written] = pieces[p]
+            written += 1
+        kept_offsets[t + 1] = written
+    return written
