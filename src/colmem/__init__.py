@@ -1,1 +1,87 @@
-"""colmem: an embedded memory engine."""
+"""colmem: an embedded memory engine.
+
+The names below are loaded when first used, so that ``import colmem`` stays light.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from colmem.contract import *  # noqa: F403
+from colmem.contract import __all__ as _contract_names
+from colmem.version import __version__
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from colmem.contract import Embedder
+    from colmem.engine import Engine
+
+__all__ = [*_contract_names, "Engine", "__version__", "embedder", "open", "register_embedder"]
+
+
+def open(
+    path: str | Path,
+    *,
+    embedder: Embedder | str | None = None,
+    create: bool = True,
+    read_only: bool = False,
+    threads: int | None = None,
+    memory_limit: str | None = None,
+) -> Engine:
+    """Open a store, creating it when absent; ``":memory:"`` keeps nothing.
+
+    Parameters
+    ----------
+    path
+        The store's directory.
+    embedder
+        Key of an embedder, or an object with ``key``, ``dim`` and ``embed``. A new store records it
+        (default ``static-s256``); an existing one must have been made with it.
+    create
+        Whether an absent store is created.
+    read_only
+        Open beside other readers; every write is refused.
+    threads
+        Threads that the indexes may use.
+    memory_limit
+        Bound of the table's memory, such as ``"1GB"``.
+
+    Raises
+    ------
+    ConfigError
+        When the path cannot be a store, or the embedder is unknown or not the recorded one.
+    StoreLocked
+        When another process has the store open; names it.
+    CorruptStore, VersionUnsupported
+        When a file of the store is damaged, or a newer version wrote it.
+    """
+    from colmem.engine import Engine  # noqa: PLC0415 - keeps the import light
+    from colmem.opening import Options  # noqa: PLC0415
+
+    return Engine(path, Options(embedder, create, read_only, threads, memory_limit))
+
+
+def embedder(key: str) -> Embedder:
+    """The embedder of a key: ``static-s256``, ``hotmem-hash-v1``, or one registered before.
+
+    Raises
+    ------
+    ConfigError
+        When no embedder has that key.
+    """
+    from colmem.embed import embedder as find  # noqa: PLC0415 - keeps the import light
+
+    return find(key)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Engine":
+        from colmem.engine import Engine  # noqa: PLC0415 - keeps the import light
+
+        return Engine
+    if name == "register_embedder":
+        from colmem.embed import register  # noqa: PLC0415 - keeps the import light
+
+        return register
+    raise AttributeError(f"module 'colmem' has no attribute {name!r}")

@@ -23,10 +23,12 @@ ITEMS = pa.schema(
         pa.field("row", pa.int64(), nullable=False),
         pa.field("seq", pa.int64(), nullable=False),
         pa.field("id", pa.string(), nullable=False),
-        pa.field("fingerprint", pa.string(), nullable=False),  # 40 hex digits
+        pa.field("fingerprint", pa.string()),  # 40 hex digits; null: the id is the fingerprint
         pa.field("content_hash", pa.string(), nullable=False),  # "" only for foreign records
         pa.field("kind", pa.string(), nullable=False),
-        pa.field("text", pa.string(), nullable=False),  # render_text(): what is indexed and returned
+        pa.field(
+            "text", pa.string(), nullable=False
+        ),  # render_text(): what is indexed and returned
         # Shape columns: with `text` and the metadata they give the item back exactly.
         pa.field("title", pa.string()),
         pa.field("mime", pa.string()),

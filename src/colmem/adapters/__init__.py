@@ -1,1 +1,1 @@
-
+"""The surfaces of the engine: decode, call one engine method, encode."""

@@ -1,1 +1,1 @@
-
+"""Derived indexes over rows: lexical, vectors, metadata columns, keys, pieces."""

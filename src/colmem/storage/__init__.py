@@ -1,1 +1,1 @@
-
+"""Durable parts of a store: table, row log, lock, resident columns."""

@@ -1,0 +1,331 @@
+"""The engine: every operation of the contract over one open store.
+
+Each method validates its request, takes one view of the store, calls the workers in order and
+answers with the contract's types. Locks, files and recovery are the store's; ranking is ranked.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from colmem import bulk, cursors, maintenance, stored
+from colmem.contract import (
+    ConfigError,
+    Embedder,
+    EngineDescriptor,
+    EngineHealth,
+    ExplorePage,
+    ExploreRequest,
+    FacetBucket,
+    FetchMode,
+    FetchPage,
+    FetchRequest,
+    ForgetReport,
+    ForgetTarget,
+    GetRequest,
+    Hit,
+    ListPage,
+    ListRequest,
+    MetaFilter,
+    StoreItem,
+    StoreReceipt,
+    as_request,
+    validate_batch,
+)
+from colmem.embed import embedder as embedder_of
+from colmem.embedding import embed_texts
+from colmem.opening import Opened, Options, open_store
+from colmem.ranked import Ranker
+from colmem.schema import RowIds, Vectors
+from colmem.store import Store, StoreReplaced, View, Write, Written
+from colmem_kernels import columns as kernels
+
+ENGINE_ID = "colmem"
+# The method `list` hides the type of that name inside the class.
+Receipts = list[StoreReceipt]
+Hits = list[Hit]
+WrittenItems = list[Written]
+
+
+class Engine:
+    """An open store. Safe to use from many threads; close it, or use it as a context manager."""
+
+    def __init__(self, path: Any, options: Options) -> None:
+        self._path = path
+        self._options = options
+        self._opened = open_store(path, options)
+        self._closed = False
+
+    # Identity.
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """The store's embedder, or None when it is not available here."""
+        return self._opened.embedder
+
+    def descriptor(self) -> EngineDescriptor:
+        """What the engine is and which fetch modes it serves."""
+        modes = [FetchMode.KEYWORD]
+        if self.embedder is not None:
+            modes += [FetchMode.VECTOR, FetchMode.HYBRID]
+        return EngineDescriptor(
+            id=ENGINE_ID,
+            label="colmem",
+            description="Embedded columnar memory engine with keyword, vector and hybrid fetch",
+            hosted=False,
+            needs_endpoint=False,
+            needs_key=False,
+            default_endpoint=None,
+            fetch_modes=modes,
+        )
+
+    def health(self) -> EngineHealth:
+        """Whether the engine serves; never fails."""
+        if self._closed:
+            return EngineHealth.down("the engine is closed")
+        problem = self._opened.embedder_problem or self._opened.store.problem
+        return EngineHealth.degraded(problem) if problem else EngineHealth.ok()
+
+    # Writing.
+
+    def store(self, item: StoreItem, /) -> StoreReceipt:
+        """Keep an item; durable and readable on return. An identical one held is a replay."""
+        item.validate()
+        return self._write([item])[0]
+
+    def store_many(self, items: Sequence[StoreItem], /) -> Receipts:
+        """Keep 1 to 100 items in one atomic write; receipts in item order."""
+        validate_batch(items)
+        return self._write(items)
+
+    def forget(self, target: ForgetTarget | None = None, /, **fields: Any) -> ForgetReport:
+        """Remove items by ids, wherever they live, or all that a filter admits."""
+        target = as_request(ForgetTarget, target, fields)
+        target.validate()
+        chosen = target.filter
+        if isinstance(chosen, MetaFilter):
+            return ForgetReport(
+                self._forget_rows(lambda s, view: np.flatnonzero(s.admitted(chosen, view).mask))
+            )
+        ids = [*dict.fromkeys(target.ids or ())]
+        return ForgetReport(self._forget_rows(lambda s, view: _visible_rows(s, ids, view)))
+
+    # Reading.
+
+    def list(self, request: ListRequest | None = None, /, **fields: Any) -> ListPage:
+        """Page through the admitted items in order of storing; every score is 0."""
+        request = as_request(ListRequest, request, fields)
+        request.validate()
+        store = self._opened.store
+        view = store.view
+        key = cursors.digest("list", request.filter)
+        after = -1 if request.cursor is None else cursors.decode_position(request.cursor, key)
+        admitted = store.admitted(request.filter, view)
+        seqs = store.seqs(view.n_rows)
+        start = int(np.searchsorted(seqs, after, "right"))
+        rows = np.empty(min(request.limit, admitted.count) + 1, np.int64)
+        n = kernels.next_rows(admitted.mask, start, rows)
+        page, has_more = rows[: min(n, request.limit)], n > request.limit
+        cursor = cursors.encode_position(key, int(seqs[page[-1]])) if has_more else None
+        return ListPage([stored.hit_of(row) for row in store.read(page)], cursor)
+
+    def get(self, request: GetRequest | None = None, /, **fields: Any) -> Hits:
+        """Items by id in the order named, each once; unknown and unreachable ids are left out."""
+        request = as_request(GetRequest, request, fields)
+        request.validate()
+        store = self._opened.store
+        view = store.view
+        admitted = store.admitted(MetaFilter(reach=request.reach), view)
+        found = (store.row_of_id(id, view) for id in dict.fromkeys(request.ids))
+        return [stored.hit_of(row) for at, row in filter(None, found) if admitted.mask[at]]
+
+    def explore(self, request: ExploreRequest | None = None, /, **fields: Any) -> ExplorePage:
+        """Count the admitted items along a facet, aggregated whole: never truncated."""
+        request = as_request(ExploreRequest, request, fields)
+        request.validate()
+        store = self._opened.store
+        admitted = store.admitted(request.filter, store.view)
+        counts, missing = store.attributes.count(request.facet, admitted.mask)
+        top, n_values = store.attributes.most_frequent(request.facet, counts, request.limit)
+        return ExplorePage(
+            facet=request.facet,
+            buckets=[FacetBucket(value, count) for value, count in top],
+            total=admitted.count,
+            missing=missing,
+            more_buckets=n_values - len(top),
+            truncated=False,
+        )
+
+    def fetch(self, request: FetchRequest | None = None, /, **fields: Any) -> FetchPage:
+        """Rank the admitted items by words, by meaning, or by both; best first."""
+        request = as_request(FetchRequest, request, fields)
+        self.descriptor().ensure_mode(request.mode)
+        request.validate()
+        key = cursors.digest(request.mode, request.filter, request.query)
+        offset = 0 if request.cursor is None else cursors.decode_position(request.cursor, key)
+        opened = self._opened
+        rows, scores, has_more = Ranker(opened.store, opened.embedder).page(request, offset)
+        cursor = cursors.encode_position(key, offset + len(rows)) if has_more else None
+        found = zip(opened.store.read(rows), scores.tolist(), strict=True)
+        return FetchPage([stored.hit_of(row, score) for row, score in found], cursor)
+
+    # Bulk.
+
+    def ingest(
+        self,
+        items: Iterable[StoreItem],
+        *,
+        batch_size: int = bulk.BATCH_ROWS,
+        progress: Callable[[int], None] | None = None,
+    ) -> bulk.IngestReport:
+        """Store any number of items in bounded memory; idempotent.
+
+        ``progress`` is called after each batch with the number of items read so far. Batches stored
+        before an invalid item stay stored; the error names its position.
+        """
+        return bulk.ingest(self._write_bulk, items, batch_size=batch_size, progress=progress)
+
+    def ingest_arrow(
+        self,
+        data: Any,
+        *,
+        mapping: dict[str, str] | None = None,
+        batch_size: int = bulk.BATCH_ROWS,
+        progress: Callable[[int], None] | None = None,
+    ) -> bulk.IngestReport:
+        """Store the rows of Arrow data: a table, a reader, or anything with an Arrow stream.
+
+        mapping : column of the data -> field (``text``, ``embedding``, ``title``, ``kind``, any
+        field of MemoryMeta …); a column named like a field needs no entry.
+        """
+        batches = bulk.arrow_batches(data, mapping, self._opened.store.dim, batch_size)
+        return bulk.ingest_batches(self._write_bulk, batches, progress=progress)
+
+    def to_arrow(
+        self,
+        filter: MetaFilter | None = None,
+        columns: Sequence[str] | None = None,
+        embeddings: bool = False,
+    ) -> Any:
+        """Stream the admitted items as Arrow record batches, in order of storing.
+
+        columns : names of schema.ITEMS (default all); embeddings : add a column ``embedding`` of
+        float32 fixed-size lists. Returns a pyarrow.RecordBatchReader.
+        """
+        store = self._opened.store
+        store.flush_table()
+        return bulk.to_arrow(store, filter or MetaFilter(), columns, embeddings=embeddings)
+
+    def sql(self, query: str, params: Sequence[Any] | None = None) -> Any:
+        """Answer one SELECT over the table ``items`` as a pyarrow.Table, expired rows included."""
+        store = self._opened.store
+        store.flush_table()
+        return store.table.query(query, params)
+
+    # Maintenance.
+
+    def reembed(
+        self, embedder: Embedder | str, progress: Callable[[int], None] | None = None
+    ) -> None:
+        """Change the store's embedder: every item is embedded anew, while reads go on."""
+        wanted = embedder_of(embedder) if isinstance(embedder, str) else embedder
+        self._rewrite(wanted, progress)
+
+    def compact(self, progress: Callable[[int], None] | None = None) -> None:
+        """Reclaim the space of forgotten and expired items; ids and cursors stay valid."""
+        self._rewrite(None, progress)
+
+    def check(self, repair: bool = False) -> maintenance.CheckReport:
+        """Whether log, table, vectors and lexical index agree; every fingerprint is recomputed."""
+        report = maintenance.check(self._opened.store)
+        if repair and not report.ok:
+            self._rewrite(None, None)
+            report = maintenance.check(self._opened.store)
+        return report
+
+    def stats(self) -> dict[str, Any]:
+        """Counts and sizes of the store, by part."""
+        return maintenance.stats(self._opened, self._path)
+
+    def close(self) -> None:
+        """Bring every index level and let go of the store; idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._opened.store.close()
+        finally:
+            self._opened.release()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # Inside.
+
+    def _write(self, items: Sequence[StoreItem]) -> Receipts:
+        written = self._write_rows(items, None, is_bulk=False)
+        return [StoreReceipt(w.id, w.replayed) for w in written]
+
+    def _write_bulk(self, items: Sequence[StoreItem], vectors: Vectors | None) -> WrittenItems:
+        return self._write_rows(items, vectors, is_bulk=True)
+
+    def _write_rows(
+        self, items: Sequence[StoreItem], vectors: Vectors | None, *, is_bulk: bool
+    ) -> WrittenItems:
+        while True:
+            opened = self._opened
+            job = self._prepared(opened, items, vectors)
+            job.is_bulk = is_bulk
+            try:
+                return opened.store.write(job)
+            except StoreReplaced:
+                continue  # compaction or re-embedding ended meanwhile
+
+    def _forget_rows(self, choose: Callable[[Store, View], RowIds]) -> int:
+        while True:
+            store = self._opened.store
+            try:
+                return len(store.forget(partial(choose, store)))
+            except StoreReplaced:
+                continue
+
+    @staticmethod
+    def _prepared(opened: Opened, items: Sequence[StoreItem], vectors: Vectors | None) -> Write:
+        """Lay valid items out as rows; only those not held yet are embedded."""
+        embedder = opened.embedder
+        if embedder is None:
+            raise ConfigError(opened.embedder_problem)
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        rows = [stored.stored(item, item.content_digest(), now) for item in items]
+        if vectors is not None:
+            return Write(rows, vectors)
+        fresh = opened.store.may_be_new([row.id for row in rows])
+        made, pieces = embed_texts(embedder, [rows[i].text for i in fresh])
+        if len(fresh) == len(rows):
+            return Write(rows, made, pieces)
+        vectors = np.zeros((len(rows), embedder.dim), np.float32)
+        vectors[fresh] = made
+        return Write(rows, vectors)
+
+    def _rewrite(self, embedder: Embedder | None, progress: Callable[[int], None] | None) -> None:
+        self._opened = maintenance.rewrite(self._opened, embedder, progress)
+
+
+def _visible_rows(store: Store, ids: Sequence[str], view: View) -> RowIds:
+    admitted = store.admitted(MetaFilter(), view)
+    found = (store.row_of_id(id, view) for id in ids)
+    return np.array([row for row, _ in filter(None, found) if admitted.mask[row]], np.int64)

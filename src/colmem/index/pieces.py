@@ -1,0 +1,90 @@
+"""Word-piece ids of every row, for rescoring by token rows: a ragged uint16 file.
+
+Derived from the items' texts. The file only grows; its length and the offsets are part of the
+resident state, and what lies past them is written anew.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from colmem.files import AppendFile
+from colmem.index.growing import GrowingArray
+from colmem.schema import RowIds
+
+FILE_NAME = "pieces.u16"
+Pieces = npt.NDArray[np.uint16]
+
+
+class PieceIndex:
+    """Piece ids by row; ``folder=None`` keeps them in memory.
+
+    offsets : int64 (n_rows + 1,), as saved by :meth:`arrays`; None to start empty.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        n_piece_ids: int,
+        *,
+        offsets: npt.NDArray[np.int64] | None = None,
+        document_frequency: npt.NDArray[np.int64] | None = None,
+        read_only: bool = False,
+    ) -> None:
+        start = np.zeros(1, np.int64) if offsets is None else offsets
+        path = None if folder is None else folder / FILE_NAME
+        self._offsets = GrowingArray(np.int64, start)
+        self._file = AppendFile(path, length=2 * int(start[-1]), read_only=read_only)
+        self._frequency = (
+            np.zeros(n_piece_ids, np.int64) if document_frequency is None else document_frequency
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """Rows held."""
+        return self._offsets.length - 1
+
+    def append(self, pieces: Pieces, offsets: npt.NDArray[np.int64]) -> None:
+        """Add rows: uint16 flat, int64 (n + 1,) offsets into it."""
+        self._file.append(np.ascontiguousarray(pieces, "<u2").data, sync=False)
+        self._offsets.append(offsets[1:] + self._offsets.values()[-1])
+        self._count(pieces, offsets, 1)
+
+    def forget(self, rows: RowIds) -> None:
+        """Take rows out of the document frequencies."""
+        self._count(*self.take(rows), -1)
+
+    def take(self, rows: RowIds) -> tuple[Pieces, npt.NDArray[np.int64]]:
+        """Piece ids of rows: uint16 flat, int64 (len(rows) + 1,) offsets into it."""
+        held = self._offsets.values()
+        starts, ends = held[rows], held[rows + 1]
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(ends - starts, out=offsets[1:])
+        flat = self._file.array("<u2", int(held[-1]))
+        at = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], ends - starts)
+        return flat[at], offsets
+
+    def document_frequency(self) -> npt.NDArray[np.int64]:
+        """In how many live rows each piece id stands: int64 (n_piece_ids,)."""
+        return self._frequency
+
+    def arrays(self) -> dict[str, npt.NDArray[np.int64]]:
+        """What the resident state keeps."""
+        return {"piece_offsets": self._offsets.values(), "piece_frequency": self._frequency}
+
+    def sync(self) -> None:
+        """Make the file durable."""
+        self._file.sync()
+
+    def close(self) -> None:
+        """Release the file."""
+        self._file.close()
+
+    def _count(self, pieces: Pieces, offsets: npt.NDArray[np.int64], by: int) -> None:
+        n = len(offsets) - 1
+        rows = np.repeat(np.arange(n), np.diff(offsets))
+        pairs = np.unique(rows * len(self._frequency) + pieces)
+        np.add.at(self._frequency, pairs % len(self._frequency), by)

@@ -1,0 +1,598 @@
+"""The store: the files of one generation, what is resident of them, and the path of every write.
+
+A write goes: embeddings appended and synced, then one frame of the row log appended and synced
+(from here it counts), then the resident columns. The table and the lexical index are brought level
+from the log in batches, on demand and on close. Concurrent writes share one frame and its sync.
+Readers take a :class:`View`, which never changes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from colmem import stored
+from colmem.contract import ColmemError, Conflict, CorruptStore, MetaFilter, Unavailable, encode
+from colmem.index.attributes import Attributes
+from colmem.index.growing import GrowingArray
+from colmem.index.keys import KeyIndex, keys_of
+from colmem.index.lexical import LexicalIndex
+from colmem.index.pieces import PieceIndex
+from colmem.index.vector import VectorIndex
+from colmem.schema import Admitted, Mask, RowIds, Vectors
+from colmem.storage import resident
+from colmem.storage.rowlog import Forget, RowLog
+from colmem.storage.table import Table
+from colmem.stored import StoredItem
+from colmem_kernels import columns as column_kernels
+
+FLUSH_ROWS = 20_000  # rows the table may lag behind the log before it is brought level
+FLUSH_ROWS_MAX = 100_000  # and before writes wait for that
+MASKS_MAX = 16  # filter masks remembered, one byte a row each
+LEXICAL_BATCH_ROWS = 5_000
+RESIDENT_TAIL_ROWS = 50_000  # rows replayed at open before the resident file is written anew
+STALE_LEXICAL_SHARE = 0.3  # forgotten documents that may still count in the lexical statistics
+
+
+class View(NamedTuple):
+    """The rows of the store at one moment: uint8 (n_rows,), 1 where live."""
+
+    live: Mask
+    n_live: int
+    version: int
+
+    @property
+    def n_rows(self) -> int:
+        """Rows ever used in this generation, forgotten ones included."""
+        return len(self.live)
+
+
+Pieces = tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]]  # flat ids, (n + 1,) offsets
+PiecesOf = Callable[[Sequence[str]], Pieces]
+
+
+class StoreReplaced(Exception):  # noqa: N818 - a signal to the engine, not an error
+    """A write came to a generation that another one has replaced; nothing was stored."""
+
+
+class Written(NamedTuple):
+    """What became of one item of a write: the id it is held under, and whether it was there."""
+
+    id: str
+    replayed: bool
+
+
+@dataclass
+class Write:
+    """Items to be stored together: rows without their place, and their embeddings.
+
+    vectors : float32 (len(rows), dim); pieces : their word pieces where these are known already;
+    is_bulk : more is to come, so the indexes are fed at once; keeps_seq : the rows come from
+    another generation with their sequence numbers, and are known to be new.
+    """
+
+    rows: list[StoredItem]
+    vectors: Vectors
+    pieces: Pieces | None = None
+    is_bulk: bool = False
+    keeps_seq: bool = False
+    written: list[Written] = field(default_factory=list)
+    error: BaseException | None = None
+    done: bool = False
+
+
+class Store:
+    """One open generation of a store; ``folder=None`` keeps everything in memory.
+
+    Parameters
+    ----------
+    folder, generation
+        The store's directory and which generation of its files to open.
+    dim
+        Dimension of the embeddings.
+    pieces_of, n_piece_ids
+        The word pieces of texts and the size of their vocabulary; none when the embedder has none.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        generation: int,
+        dim: int,
+        *,
+        table: Table | None,
+        pieces_of: PiecesOf | None = None,
+        n_piece_ids: int = 0,
+        read_only: bool = False,
+        threads: int = 2,
+    ) -> None:
+        self.folder = folder
+        self.generation = generation
+        self.dim = dim
+        self._table = table
+        self.threads = threads
+        self.problem = ""  # what keeps the store from its full service, for health
+        self.is_replaced = False  # another generation took this one's place
+        self.read_only = read_only
+        self._write_lock = threading.RLock()
+        self._queue_lock = threading.Lock()
+        self._queue: list[Write] = []
+        self._lexical_lock = threading.Lock()
+        self._masks: dict[tuple[int, bytes], Admitted] = {}
+        for name in ("vectors", "rows", "lexical"):
+            if folder is not None and not read_only:
+                self._part(name).mkdir(parents=True, exist_ok=True)
+        self._pieces_of = pieces_of
+        self.view = View(np.empty(0, np.uint8), 0, 0)
+        self._lexical_gone: list[int] = []
+        self._table_lock = threading.Lock()
+        self._background = ThreadPoolExecutor(1, "colmem-table")
+        self._flushing: Future[None] | None = None
+        self._load(n_piece_ids)
+        self._replay()
+        self.vectors = VectorIndex(
+            self._path("vectors"), dim, n_rows=self.view.n_rows, read_only=read_only
+        )
+        lexical = self._path("lexical")
+        self.lexical = LexicalIndex(lexical, read_only=read_only, threads=threads)
+        self._lexical_fed = min(self.lexical.watermark, self.view.n_rows)
+        if self.lexical.watermark > self.view.n_rows:
+            self.lexical.clear()
+            self._lexical_fed = 0
+        self._lexical_level = self._lexical_fed
+
+    @property
+    def table(self) -> Table:
+        """The item table."""
+        assert self._table is not None
+        return self._table
+
+    def take_table(self, table: Table) -> None:
+        """Adopt the table, which the caller has brought level with this store's row log."""
+        self._table = table
+        self._table_rows = self.view.n_rows
+
+    # Reading.
+
+    @property
+    def n_live(self) -> int:
+        """Items held, expired ones included."""
+        return self.view.n_live
+
+    def admitted(self, filter: MetaFilter, view: View) -> Admitted:
+        """The rows of a view that a filter admits and whose time to live has not passed."""
+        key = view.version, encode(filter)
+        cached = self._masks.get(key)
+        if cached is not None:
+            return cached
+        mask = view.live.copy()
+        expiring = self.attributes.keep_unexpired(mask, int(time.time()))
+        is_all = filter.is_empty() and not expiring
+        if not filter.is_empty():
+            self.attributes.keep(filter, mask)
+        admitted = Admitted(mask, int(column_kernels.count_mask(mask)), is_all)
+        if not expiring:
+            if len(self._masks) >= MASKS_MAX:
+                self._masks.clear()
+            self._masks[key] = admitted
+        return admitted
+
+    def read(self, rows: Sequence[int] | RowIds) -> list[StoredItem]:
+        """Whole rows, in the order named."""
+        offsets, lengths = self._offsets.values(), self._lengths.values()
+        return [
+            stored.from_bytes(self.log.read(int(offsets[row]), int(lengths[row]))) for row in rows
+        ]
+
+    def row_of_id(self, id: str, view: View) -> tuple[int, StoredItem] | None:
+        """The live row of an id."""
+        return self._find(id, view, lambda item: item.id == id)
+
+    def row_of_fingerprint(self, fingerprint: str, view: View) -> tuple[int, StoredItem] | None:
+        """A live row of an item with a fingerprint."""
+        return self._find(fingerprint, view, lambda item: item.own_fingerprint == fingerprint)
+
+    def row_of_hash(self, content_hash: str, view: View) -> tuple[int, StoredItem] | None:
+        """The live row of a content hash."""
+        return self._find(content_hash, view, lambda item: item.content_hash == content_hash)
+
+    def seqs(self, n_rows: int) -> RowIds:
+        """Sequence numbers of the first rows, ascending: int64 (n_rows,)."""
+        return self._seqs.values(n_rows)
+
+    def lexical_ready(self) -> None:
+        """Bring the lexical index level with the rows: what was stored before is found after."""
+        view = self.view
+        if self._lexical_level == view.n_rows and not self._lexical_gone:
+            return
+        with self._lexical_lock:
+            view, gone = self.view, self._lexical_gone
+            if self._lexical_level == view.n_rows and not gone:
+                return
+            self._lexical_gone = []
+            self._feed_lexical(view)
+            if gone:
+                self.lexical.delete(np.array(gone, np.int64))
+            self.lexical.commit(view.n_rows)
+            self._lexical_level = view.n_rows
+            if gone and self.lexical.deleted_share > STALE_LEXICAL_SHARE:
+                self.lexical.clear()
+                self._lexical_fed = 0
+                self._feed_lexical(view)
+                self.lexical.commit(view.n_rows)
+
+    # Writing.
+
+    def may_be_new(self, names: Sequence[str]) -> list[int]:
+        """Positions of ids or hashes that no live row carries, as far as the key index can tell."""
+        found = self.keys.find_first(names, self.view.live)
+        return np.flatnonzero(found < 0).tolist()
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Hold off every write."""
+        with self._write_lock:
+            self._refuse_when_replaced()
+            yield
+
+    def write(self, job: Write) -> list[Written]:
+        """Store items that are not held yet; durable on return.
+
+        Writes that wait for the same lock go out as one frame with one sync.
+
+        Raises
+        ------
+        Unavailable
+            When the files could not be written; nothing of the call is stored then.
+        """
+        with self._queue_lock:
+            self._queue.append(job)
+        with self._write_lock:
+            if not job.done:
+                with self._queue_lock:
+                    jobs, self._queue = self._queue, []
+                try:
+                    self._refuse_when_replaced()
+                    self._write(jobs)
+                except BaseException as error:
+                    for waiting in jobs:
+                        waiting.error = error
+                    if not isinstance(error, Exception):
+                        raise
+                finally:
+                    for waiting in jobs:
+                        waiting.done = True
+        if isinstance(job.error, OSError):
+            raise Unavailable(
+                f"the store could not be written: {job.error.strerror or job.error}; nothing of "
+                "this call was stored, free some space or check the disk, then call again"
+            ) from job.error
+        if job.error is not None:
+            raise job.error
+        return job.written
+
+    def forget(self, choose: Callable[[View], RowIds]) -> RowIds:
+        """Forget the live rows chosen from the current view; durable on return."""
+        with self._write_lock:
+            self._refuse_when_replaced()
+            rows = choose(self.view)
+            if len(rows) == 0:
+                return rows
+            try:
+                self.log.forget(rows)
+            except OSError as error:
+                raise Unavailable(
+                    f"the store could not be written: {error.strerror or error}; nothing was "
+                    "forgotten, free some space or check the disk, then call again"
+                ) from error
+            self._forget_rows(rows)
+            self._lexical_gone.extend(rows.tolist())
+            return rows
+
+    def flush_table(self) -> None:
+        """Bring the table level with the row log, in bounded transactions."""
+        if self._table is None:
+            return
+        with self._table_lock:
+            end, n_rows = self.log.length, self.view.n_rows
+            _, start, _ = self.table.state()
+            rows: list[StoredItem] = []
+            gone: list[RowIds] = []
+            for frame in self.log.frames(start, end):
+                if isinstance(frame, Forget):
+                    gone.append(frame.rows)
+                else:
+                    live = self.view.live[frame.first_row : frame.first_row + len(frame.blobs)]
+                    held = zip(live, frame.blobs, strict=True)
+                    rows += [stored.from_bytes(blob) for alive, blob in held if alive]
+                if len(rows) >= FLUSH_ROWS or frame.end == end:
+                    self._apply(rows, gone, frame.end, n_rows)
+                    rows, gone = [], []
+            self._table_rows = n_rows
+
+    def save_resident(self) -> None:
+        """Save the resident columns, so that the next open maps them instead of replaying."""
+        if self.folder is None or self.read_only:
+            return
+        with self._write_lock:
+            self.log.sync()
+            arrays = {
+                "live": self.view.live,
+                "offsets": self._offsets.values(),
+                "lengths": self._lengths.values(),
+                "seqs": self._seqs.values(),
+                **{f"attributes/{k}": v for k, v in self.attributes.arrays().items()},
+            }
+            arrays["slot_keys"], arrays["slot_rows"] = self.keys.arrays()
+            if self.pieces is not None:
+                self.pieces.sync()
+                arrays |= self.pieces.arrays()
+            header = {
+                "generation": self.generation,
+                "log_bytes": self.log.length,
+                "dictionaries": self.attributes.dictionaries(),
+                "lexical_gone": self._lexical_gone,
+            }
+            resident.save(self._part("rows"), header, arrays)
+            self._replayed_rows = 0
+
+    def close(self) -> None:
+        """Bring the table and the lexical index level, save the resident columns, let go."""
+        with self._write_lock:
+            try:
+                if self.folder is not None and not self.read_only:
+                    self.lexical_ready()
+                    self.flush_table()
+                    self.table.checkpoint()
+                    self.vectors.flush()
+                    if self._changed:
+                        self.save_resident()
+            finally:
+                self._background.shutdown()
+                self.lexical.close()
+                self.vectors.close()
+                if self.pieces is not None:
+                    self.pieces.close()
+                self.log.close()
+
+    # Inside.
+
+    def _part(self, name: str) -> Path:
+        assert self.folder is not None
+        return self.folder / name / str(self.generation)
+
+    def _path(self, name: str) -> Path | None:
+        return None if self.folder is None else self._part(name)
+
+    def _load(self, n_piece_ids: int) -> None:
+        """Take the resident columns from their file, or start them empty."""
+        saved = None if self.folder is None else resident.load(self._part("rows"))
+        header, arrays = ({}, {}) if saved is None else saved
+        at = int(header.get("log_bytes", 0))
+        self.log = RowLog(self._path("rows"), length=at, read_only=self.read_only)
+        get = arrays.get
+        self._offsets = GrowingArray(np.int64, get("offsets"))
+        self._lengths = GrowingArray(np.uint32, get("lengths"))
+        self._seqs = GrowingArray(np.int64, get("seqs"))
+        self._live = GrowingArray(np.uint8, get("live"))
+        if saved is None:
+            self.attributes, self.keys = Attributes(), KeyIndex()
+        else:
+            columns = {
+                name.removeprefix("attributes/"): array
+                for name, array in arrays.items()
+                if name.startswith("attributes/")
+            }
+            self.attributes = Attributes.restore(columns, header["dictionaries"])
+            self.keys = KeyIndex((arrays["slot_keys"], arrays["slot_rows"]))
+        self.pieces = (
+            PieceIndex(
+                self._path("vectors"),
+                n_piece_ids,
+                offsets=get("piece_offsets"),
+                document_frequency=get("piece_frequency"),
+                read_only=self.read_only,
+            )
+            if n_piece_ids
+            else None
+        )
+        self._lexical_gone = list(header.get("lexical_gone", []))
+        self._changed = saved is None
+        self._replayed_rows = 0
+        live = self._live.values()
+        self.view = View(live, int(column_kernels.count_mask(live)), 0)
+
+    def _replay(self) -> None:
+        """Apply what the row log holds past the resident columns."""
+        _, applied, self._table_rows = (0, 0, 0) if self._table is None else self._table.state()
+        for frame in self.log.recover():
+            self._changed = True
+            if isinstance(frame, Forget):
+                gone = frame.rows[self.view.live[frame.rows] != 0]
+                self._forget_rows(gone)
+                self._lexical_gone.extend(gone.tolist())
+            else:
+                items = [stored.from_bytes(blob) for blob in frame.blobs]
+                self._add_rows(items, frame.offsets, frame.lengths)
+                self._replayed_rows += len(items)
+        if applied > self.log.length:
+            raise CorruptStore(
+                f"{self.log.path} holds {self.log.length} whole bytes, the table was built from "
+                f"{applied}; run `colmem check --repair` to rebuild the log from the table"
+            )
+
+    def _write(self, jobs: Sequence[Write]) -> None:
+        view = self.view
+        taken: dict[str, str] = {}  # fingerprint or content hash -> id, of this frame
+        rows: list[StoredItem] = []
+        picked: list[npt.NDArray[np.int64]] = []
+        for job in jobs:
+            fresh = []
+            names = [_name(row) for row in job.rows]
+            candidates = self.keys.find_first(names, view.live)
+            for i, (row, name) in enumerate(zip(job.rows, names, strict=True)):
+                held = taken.get(name)
+                is_known = candidates[i] >= 0 or row.record is not None
+                if held is None and is_known and not job.keeps_seq:
+                    held = self._held_id(row, view)
+                if held is None:
+                    fresh.append(i)
+                    rows.append(row)
+                    taken[name] = taken[row.id] = row.id
+                job.written.append(Written(held or row.id, held is not None))
+            picked.append(np.array(fresh, np.int64))
+        if not rows:
+            return
+        first_row, first_seq = view.n_rows, self._next_seq()
+        for i, row in enumerate(rows):
+            row.row = first_row + i
+            if not jobs[0].keeps_seq:
+                row.seq = first_seq + i
+        vectors = np.concatenate([job.vectors[at] for job, at in zip(jobs, picked, strict=True)])
+        try:
+            self.vectors.append(np.ascontiguousarray(vectors, np.float32), sync=True)
+            put = self.log.put(first_row, [stored.to_bytes(row) for row in rows])
+        except BaseException:
+            self.vectors.discard()
+            raise
+        if self.pieces is not None:
+            for job, at in zip(jobs, picked, strict=True):
+                pieces = job.pieces or self._texts_pieces(job.rows)
+                self.pieces.append(*_take_ragged(*pieces, at))
+        self.vectors.publish(first_row + len(rows))
+        self._add_rows(rows, put.offsets, put.lengths)
+        if any(job.is_bulk for job in jobs):
+            self._feed_rows(rows)
+        self._flush_when_due()
+
+    def _refuse_when_replaced(self) -> None:
+        if self.is_replaced:
+            raise StoreReplaced
+
+    def _next_seq(self) -> int:
+        return int(self._seqs.values()[-1]) + 1 if self._seqs.length else 0
+
+    def _held_id(self, row: StoredItem, view: View) -> str | None:
+        """The id an item is held under: a record by content hash or id, an item by fingerprint."""
+        if row.record is not None:
+            found = self.row_of_hash(row.content_hash, view) or self.row_of_id(row.id, view)
+        else:
+            found = self.row_of_fingerprint(row.own_fingerprint, view)
+            if found is None and self.row_of_id(row.id, view) is not None:
+                raise Conflict(
+                    f"id {row.id} is held by a record of other content; forget that record first"
+                )
+        return None if found is None else found[1].id
+
+    def _add_rows(
+        self,
+        rows: Sequence[StoredItem],
+        offsets: npt.NDArray[np.int64],
+        lengths: npt.NDArray[np.uint32],
+    ) -> None:
+        """Make written rows resident, then visible."""
+        self._changed = True
+        first = self.view.n_rows
+        self._offsets.append(offsets)
+        self._lengths.append(lengths)
+        self._seqs.append([row.seq for row in rows])
+        self.attributes.append(rows)
+        keys: list[int] = []
+        key_rows: list[int] = []
+        for i, row in enumerate(rows):
+            own = keys_of((row.id, row.content_hash, row.own_fingerprint))
+            keys += own
+            key_rows += [first + i] * len(own)
+        self.keys.add(keys, key_rows, self.view.live)
+        if self.pieces is not None and self.pieces.n_rows < first + len(rows):
+            self.pieces.append(*self._texts_pieces(rows))
+        self._live.append(np.ones(len(rows), np.uint8))
+        view = self.view
+        self.view = View(self._live.values(), view.n_live + len(rows), view.version + 1)
+
+    def _texts_pieces(self, rows: Sequence[StoredItem]) -> Pieces:
+        assert self._pieces_of is not None
+        return self._pieces_of([row.text for row in rows])
+
+    def _flush_when_due(self) -> None:
+        """Keep the table near the log: in the background, or at once when it falls far behind."""
+        if self._table is None:
+            return
+        lag = self.view.n_rows - self._table_rows
+        if lag >= FLUSH_ROWS_MAX:
+            self.flush_table()
+        elif lag >= FLUSH_ROWS and (self._flushing is None or self._flushing.done()):
+            self._flushing = self._background.submit(self._flush_quietly)
+
+    def _flush_quietly(self) -> None:
+        try:
+            self.flush_table()
+            self.problem = ""
+        except (ColmemError, OSError) as error:
+            # The row log holds everything; the next flush tries again.
+            self.problem = f"the table lags behind the row log: {error}"
+
+    def _forget_rows(self, rows: RowIds) -> None:
+        self._changed = True
+        live = self.view.live.copy()
+        live[rows] = 0
+        if self.pieces is not None:
+            self.pieces.forget(rows)
+        self._live = GrowingArray(np.uint8, live)
+        self.view = View(live, self.view.n_live - len(rows), self.view.version + 1)
+
+    def _find(
+        self, name: str, view: View, is_it: Callable[[StoredItem], bool]
+    ) -> tuple[int, StoredItem] | None:
+        for row in self.keys.find(name, view.live):
+            item = self.read([row])[0]
+            if is_it(item):
+                return row, item
+        return None
+
+    def _feed_lexical(self, view: View) -> None:
+        """Give the lexical index the live rows it has not been given, in batches."""
+        while self._lexical_fed < view.n_rows:
+            end = min(self._lexical_fed + LEXICAL_BATCH_ROWS, view.n_rows)
+            rows = self._lexical_fed + np.flatnonzero(view.live[self._lexical_fed : end])
+            if len(rows):
+                self.lexical.add(stored.to_batch(self.read(rows)))
+            self._lexical_fed = end
+
+    def _feed_rows(self, rows: Sequence[StoredItem]) -> None:
+        """Feed rows of a bulk write at once, when all before them were fed."""
+        with self._lexical_lock:
+            if self._lexical_fed == rows[0].row:
+                self.lexical.add(stored.to_batch(rows))
+                self._lexical_fed = rows[-1].row + 1
+
+    def _apply(
+        self, rows: Sequence[StoredItem], gone: Sequence[RowIds], log_bytes: int, n_rows: int
+    ) -> None:
+        state = (self.generation, log_bytes, n_rows)
+        forgotten = np.concatenate(gone) if gone else np.empty(0, np.int64)
+        self.table.apply([stored.to_batch(rows)] if rows else [], forgotten, state)
+
+
+def _name(row: StoredItem) -> str:
+    """What tells an item from others: its fingerprint, or its content hash as a foreign record."""
+    return row.own_fingerprint if row.record is None else row.content_hash
+
+
+def _take_ragged(
+    flat: npt.NDArray[np.uint16], offsets: npt.NDArray[np.int64], at: RowIds
+) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]]:
+    if len(at) == len(offsets) - 1:
+        return flat, offsets
+    parts = [flat[offsets[i] : offsets[i + 1]] for i in at]
+    ends = np.cumsum([0, *map(len, parts)])
+    return np.concatenate([flat[:0], *parts]), ends.astype(np.int64)

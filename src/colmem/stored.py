@@ -1,0 +1,246 @@
+"""The stored form of an item: one value per column of the item table, and its conversions.
+
+item -> StoredItem -> bytes of the row log, or an Arrow batch for the table and the lexical index;
+and back to the item or to the Hit that reads answer with. The fields are schema.ITEMS, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+import msgspec
+import pyarrow as pa
+
+from colmem.contract import (
+    Conversation,
+    Document,
+    DocumentBody,
+    Hit,
+    ItemKind,
+    Learning,
+    LearningKind,
+    MemoryMeta,
+    Namespace,
+    SourceKind,
+    SourceRef,
+    StoreItem,
+    Timestamp,
+    ToolCallRef,
+    Turn,
+    TurnRange,
+    decode,
+    encode,
+    is_blank,
+)
+from colmem.schema import ITEMS
+
+_FINGERPRINT_DIGITS = 40
+
+
+class StoredItem(msgspec.Struct, array_like=True, gc=False):
+    """One row. ``row`` and ``seq`` are given when it is written."""
+
+    row: int
+    seq: int
+    id: str
+    fingerprint: str | None
+    content_hash: str
+    kind: str
+    text: str
+    title: str | None
+    mime: str | None
+    turns: str | None
+    learning_kind: str | None
+    confidence: float | None
+    evidence: str | None
+    namespace: str
+    workspace: str | None
+    folder: str | None
+    file_path: str | None
+    language: str | None
+    repo: str | None
+    commit: str | None
+    url: str | None
+    thread_id: str | None
+    turn_first: int | None
+    turn_last: int | None
+    agent_id: str | None
+    tool_name: str | None
+    tool_id: str | None
+    source_kind: str
+    source_id: str | None
+    tags: list[str]
+    observed_s: int | None
+    observed_ns: int | None
+    created_at: str
+    expires_s: int | None
+    has_vector: bool
+    record: str | None
+
+    @property
+    def own_fingerprint(self) -> str:
+        """The item's fingerprint, which is also the id of an item stored through the contract."""
+        return self.id if self.fingerprint is None else self.fingerprint
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(StoredItem)
+
+
+def stored(
+    item: StoreItem, digest: str, created_at: str, *, foreign_id: str | None = None
+) -> StoredItem:
+    """Lay an item out in columns; its id is the fingerprint unless a record brought its own.
+
+    digest : the item's content digest, 64 hex digits.
+    """
+    meta = item.meta
+    fingerprint = digest[:_FINGERPRINT_DIGITS]
+    own_id = foreign_id is None or foreign_id == fingerprint
+    title = mime = turns = learning_kind = confidence = evidence = None
+    if isinstance(item, Document):
+        title, mime = item.title, item.mime
+    elif isinstance(item, Learning):
+        learning_kind, confidence = item.learning_kind.value, float(item.confidence)
+        evidence = item.evidence
+    else:
+        turns = encode(item.turns).decode()
+    at, call, span = meta.observed_at, meta.tool_call, meta.turns
+    return StoredItem(
+        -1,
+        -1,
+        fingerprint if foreign_id is None else foreign_id,
+        None if own_id else fingerprint,
+        digest,
+        item.kind.value,
+        item.render_text(),
+        title,
+        mime,
+        turns,
+        learning_kind,
+        confidence,
+        evidence,
+        "" if meta.namespace.is_root else str(meta.namespace),
+        meta.workspace,
+        meta.folder,
+        meta.file_path,
+        meta.language,
+        meta.repo,
+        meta.commit,
+        meta.url,
+        meta.thread_id,
+        None if span is None else span.first,
+        None if span is None else span.last,
+        meta.agent_id,
+        None if call is None else call.name,
+        None if call is None else call.id,
+        meta.source.kind.value,
+        meta.source.id,
+        meta.tags,
+        None if at is None else at.seconds,
+        None if at is None else at.nanos,
+        created_at,
+        None,
+        True,
+        None,
+    )
+
+
+def to_bytes(row: StoredItem) -> bytes:
+    """Encode a row for the log (MessagePack array); an id that its digest repeats is left out."""
+    if row.fingerprint is None and row.content_hash.startswith(row.id):
+        row_id, row.id = row.id, ""
+        try:
+            return _ENCODER.encode(row)
+        finally:
+            row.id = row_id
+    return _ENCODER.encode(row)
+
+
+def from_bytes(data: bytes) -> StoredItem:
+    """Decode what :func:`to_bytes` wrote."""
+    row = _DECODER.decode(data)
+    if row.id == "" and row.fingerprint is None:
+        row.id = row.content_hash[:_FINGERPRINT_DIGITS]
+    return row
+
+
+def to_batch(rows: Sequence[StoredItem]) -> pa.RecordBatch:
+    """Rows as an Arrow batch of schema.ITEMS."""
+    columns = zip(*map(msgspec.structs.astuple, rows), strict=True)
+    arrays = [pa.array(values, f.type) for values, f in zip(columns, ITEMS, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=ITEMS)
+
+
+def from_batch(batch: pa.RecordBatch) -> list[StoredItem]:
+    """Rows of an Arrow batch of schema.ITEMS."""
+    return [StoredItem(*values) for values in zip(*(c.to_pylist() for c in batch), strict=True)]
+
+
+def meta_of(row: StoredItem) -> MemoryMeta:
+    """The metadata of a row, whole."""
+    return MemoryMeta(
+        namespace=_namespace(row.namespace),
+        workspace=row.workspace,
+        folder=row.folder,
+        file_path=row.file_path,
+        language=row.language,
+        repo=row.repo,
+        commit=row.commit,
+        url=row.url,
+        thread_id=row.thread_id,
+        turns=None if row.turn_first is None else TurnRange(row.turn_first, row.turn_last or 0),
+        agent_id=row.agent_id,
+        tool_call=None if row.tool_name is None else ToolCallRef(row.tool_name, row.tool_id),
+        source=SourceRef(SourceKind(row.source_kind), row.source_id),
+        tags=row.tags,
+        observed_at=None
+        if row.observed_s is None
+        else Timestamp(row.observed_s, row.observed_ns or 0),
+    )
+
+
+def hit_of(row: StoredItem, score: float = 0.0) -> Hit:
+    """The answer form of a row."""
+    return Hit(
+        id=row.id,
+        kind=ItemKind(row.kind),
+        text=row.text,
+        meta=meta_of(row),
+        score=score,
+        confidence=row.confidence,
+    )
+
+
+def item_of(row: StoredItem) -> StoreItem:
+    """The item as it was stored, ``observed_at`` included."""
+    meta = meta_of(row)
+    if row.kind == ItemKind.LEARNING:
+        assert row.learning_kind is not None
+        assert row.confidence is not None
+        kind = LearningKind(row.learning_kind)
+        return Learning(
+            text=row.text,
+            learning_kind=kind,
+            confidence=row.confidence,
+            evidence=row.evidence,
+            meta=meta,
+        )
+    if row.kind == ItemKind.CONVERSATION:
+        assert row.turns is not None
+        return Conversation(turns=decode(row.turns, list[Turn]), meta=meta)
+    body = row.text
+    if row.title is not None and not is_blank(row.title):
+        body = body[len(f"# {row.title}\n\n") :]
+    return Document(title=row.title, body=DocumentBody(text=body), mime=row.mime, meta=meta)
+
+
+def items_of(rows: Iterable[StoredItem]) -> list[StoreItem]:
+    """Items of rows, in order."""
+    return [item_of(row) for row in rows]
+
+
+@lru_cache(maxsize=4096)
+def _namespace(path: str) -> Namespace:
+    return Namespace.parse(path)
