@@ -1,12 +1,12 @@
 """Requests with their validation, answers, receipts, the engine's descriptor and its health.
 
-Limits have defaults for Python callers only: the wire form must name them (see ``wire``).
+What has a default for Python callers only is named in ``required_on_wire``; ``wire`` heeds it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -57,6 +57,8 @@ def _check_filter(owner: Any) -> None:
 class RecallRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A question to be answered from the items a filter admits."""
 
+    required_on_wire: ClassVar[tuple[str, ...]] = ("limit",)
+
     question: str
     filter: MetaFilter = msgspec.field(default_factory=lambda: MetaFilter())
     limit: U64 = msgspec.field(default_factory=lambda: FETCH_LIMIT_DEFAULT)
@@ -78,6 +80,8 @@ class RecallRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 class FetchRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A query to rank the items a filter admits by."""
+
+    required_on_wire: ClassVar[tuple[str, ...]] = ("mode", "limit")
 
     query: str
     mode: FetchMode = msgspec.field(default_factory=lambda: FetchMode.HYBRID)
@@ -115,6 +119,8 @@ class FetchRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 class ListRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One page of the items a filter admits."""
+
+    required_on_wire: ClassVar[tuple[str, ...]] = ("limit",)
 
     filter: MetaFilter = msgspec.field(default_factory=lambda: MetaFilter())
     limit: U64 = msgspec.field(default_factory=lambda: LIST_LIMIT_DEFAULT)
@@ -167,6 +173,8 @@ class ForgetTarget(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkno
 
 class ExploreRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Count the items a filter admits along a facet."""
+
+    required_on_wire: ClassVar[tuple[str, ...]] = ("limit",)
 
     facet: Facet
     filter: MetaFilter = msgspec.field(default_factory=lambda: MetaFilter())

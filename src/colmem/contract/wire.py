@@ -18,18 +18,9 @@ import msgspec
 from colmem.contract.canonical import canonical
 from colmem.contract.errors import InvalidRequest
 from colmem.contract.namespaces import Namespace
-from colmem.contract.requests import ExploreRequest, FetchRequest, ListRequest, RecallRequest
 from colmem.contract.timestamps import Timestamp
 
 Value = TypeVar("Value")
-
-_REQUIRED_ON_WIRE: Final[dict[Any, tuple[str, ...]]] = {
-    RecallRequest: ("limit",),
-    FetchRequest: ("mode", "limit"),
-    ListRequest: ("limit",),
-    ExploreRequest: ("limit",),
-}
-"""Keys with a default for Python callers that the wire form must name."""
 
 _MINUS_ZERO = re.compile(rb"(?<=[:\[,\s])-0(?![.0-9eE])")
 _PATH = re.compile(r"(?s)(.*) - at `(.*)`")
@@ -72,7 +63,7 @@ def decode(data: bytes | bytearray | memoryview | str, type: type[Value]) -> Val
         tree = dict(tree) if isinstance(tree, _Pairs) else tree
     except RecursionError as error:
         raise InvalidRequest("JSON nests too deep", path="$") from error
-    for key in _REQUIRED_ON_WIRE.get(type, ()):
+    for key in getattr(type, "required_on_wire", ()):
         if key not in tree:
             raise InvalidRequest(f"object missing required field `{key}` - at `$`", path="$")
     return value
