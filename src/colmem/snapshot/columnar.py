@@ -1,0 +1,243 @@
+"""The columnar twin of a snapshot: the same records as Parquet (zstd) files of bounded row groups.
+
+One column a field; embeddings as fixed-size lists of float32; JSON columns as their text. Made for
+moving millions of records between stores, and for reading memories with any Parquet reader.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from colmem.snapshot import layout
+from colmem.snapshot.errors import SnapshotReadError
+from colmem.snapshot.layout import Listed
+from colmem.snapshot.limits import Limits
+from colmem.snapshot.record import Record
+
+ROW_GROUP_ROWS = 16_384
+PART_ROWS = 64 * ROW_GROUP_ROWS
+_READ_ROWS = 4096
+_ZSTD_LEVEL = 1
+_JSON = {
+    "metadata": "metadata_json",
+    "tags": "tags_json",
+    "provenance": "provenance_json",
+    "related_memories": "related_json",
+}
+_INTEGERS = (
+    "embedding_dim",
+    "ttl_seconds",
+    "byte_offset",
+    "byte_length",
+    "promotion_candidate",
+    "schema_version",
+)
+_FIELD_OF_COLUMN = {attribute: column for column, attribute in _JSON.items()}
+_NAMES = [_FIELD_OF_COLUMN.get(name, name) for name in Record.__struct_fields__]
+
+
+def schema(dim: int) -> pa.Schema:
+    """Give the Arrow schema of the files of a store with embeddings of ``dim``."""
+    types: dict[str, pa.DataType] = {
+        "importance": pa.float64(),
+        "embedding": pa.list_(pa.float32(), dim),
+    }
+    types.update(dict.fromkeys(_INTEGERS, pa.int64()))
+    return pa.schema([pa.field(name, types.get(name, pa.string())) for name in _NAMES])
+
+
+class PartWriter:
+    """Writes records into numbered Parquet files of a directory, each of bounded length."""
+
+    def __init__(self, folder: Path, dim: int) -> None:
+        self.names: list[str] = []
+        self._folder = folder
+        self._dim = dim
+        self._schema = schema(dim)
+        self._writer: pq.ParquetWriter | None = None
+        self._n_rows = 0
+        self._pending: list[Record] = []
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Add records with their stored embeddings."""
+        self._pending.extend(records)
+        while len(self._pending) >= ROW_GROUP_ROWS:
+            self._write_group(self._pending[:ROW_GROUP_ROWS])
+            del self._pending[:ROW_GROUP_ROWS]
+
+    def close(self) -> None:
+        """Write what is left; an empty snapshot has one file without rows."""
+        if self._pending or not self.names:
+            self._write_group(self._pending)
+        self._close_part()
+
+    def _write_group(self, records: list[Record]) -> None:
+        if self._writer is None:
+            name = f"memories-{len(self.names):05d}.parquet"
+            self.names.append(name)
+            self._writer = pq.ParquetWriter(
+                self._folder / name,
+                self._schema,
+                compression="zstd",
+                compression_level=_ZSTD_LEVEL,
+                use_dictionary=["embedding_model", "source", "memory_type", "namespace", "tier"],
+                write_statistics=["id", "created_at", "namespace", "importance"],
+            )
+        self._writer.write_batch(to_batch(records, self._dim), row_group_size=ROW_GROUP_ROWS)
+        self._n_rows += len(records)
+        if self._n_rows >= PART_ROWS:
+            self._close_part()
+
+    def _close_part(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+            self._n_rows = 0
+
+
+def to_batch(records: Sequence[Record], dim: int) -> pa.RecordBatch:
+    """Lay stored records out in columns."""
+    arrays = []
+    for attribute, field in zip(Record.__struct_fields__, schema(dim), strict=True):
+        values: list[Any] = [getattr(record, attribute) for record in records]
+        if attribute == "embedding":
+            arrays.append(_embeddings(values, dim))
+        else:
+            arrays.append(pa.array(values, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema(dim))
+
+
+def parts(folder: Path, limits: Limits) -> list[Listed]:
+    """Give the files of a verified columnar snapshot, in order.
+
+    Raises
+    ------
+    SnapshotReadError
+        When a file is not Parquet of this schema, or the rows are not as many as promised.
+    """
+    manifest = layout.read_manifest(folder, limits)
+    listed = [
+        Listed(name, entry["sha256"], entry["size"])
+        for name, entry in sorted(manifest["files"].items())
+    ]
+    n_rows = 0
+    for entry in listed:
+        try:
+            with pq.ParquetFile(folder / entry.name) as file:
+                missing = set(_NAMES) - set(file.schema_arrow.names)
+                n_rows += file.metadata.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(entry.name, error) from error
+        if missing:
+            raise SnapshotReadError(
+                f"{entry.name} has no column {min(missing)}; write the snapshot again",
+                file=entry.name,
+            )
+    if n_rows != manifest.get("memory_count"):
+        raise SnapshotReadError(
+            f"the files hold {n_rows} rows, the manifest says {manifest.get('memory_count')}",
+            file=layout.MANIFEST,
+        )
+    return listed
+
+
+def read(folder: Path, files: Iterable[Listed]) -> Iterator[tuple[list[Record | None], int]]:
+    """Read the records of the files in order, None for rows that are no records.
+
+    Yields each group with the bytes of whole files read so far.
+    """
+    done = 0
+    for entry in files:
+        try:
+            with pq.ParquetFile(folder / entry.name) as file:
+                n_rows = max(file.metadata.num_rows, 1)
+                seen = 0
+                for batch in file.iter_batches(_READ_ROWS, columns=_NAMES):
+                    batch.validate(full=True)
+                    seen += batch.num_rows
+                    yield _records(batch), done + entry.size * seen // n_rows
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(entry.name, error) from error
+        done += entry.size
+
+
+def _records(batch: pa.RecordBatch) -> list[Record | None]:
+    columns: list[list[Any]] = []
+    for name in _NAMES:
+        column = batch.column(name)
+        columns.append(_embedding_bytes(column) if name == "embedding" else column.to_pylist())
+    return [_checked(Record(*values)) for values in zip(*columns, strict=True)]
+
+
+_TEXTS = tuple(
+    name
+    for name in Record.__struct_fields__
+    if name not in {*_INTEGERS, "importance", "embedding", "fact_summary", "updated_at"}
+    and name not in _JSON.values()
+    and name not in {"created_at", "embedding_model", "source_checksum", "promotion_state"}
+)
+
+
+def _checked(record: Record) -> Record | None:
+    """Refuse a row with nulls where a record has none, or JSON columns that are not JSON."""
+    plain = (record.metadata_json, record.tags_json, record.related_json, record.provenance_json)
+    if plain != ("{}", "[]", "[]", None):
+        try:
+            record.metadata_json = _json_text(record.metadata_json, dict)
+            record.tags_json = _json_text(record.tags_json, list)
+            record.related_json = _json_text(record.related_json, list)
+            if record.provenance_json is not None:
+                record.provenance_json = _json_text(record.provenance_json, dict)
+        except (ValueError, TypeError, RecursionError):
+            return None
+    if record.importance is None or record.schema_version is None:
+        return None
+    if any(getattr(record, name) is None for name in _TEXTS):
+        return None
+    return record
+
+
+def _json_text(text: str, kind: type) -> str:
+    value = json.loads(text)
+    if not isinstance(value, kind):
+        raise ValueError("another kind of JSON value")
+    return json.dumps(value)
+
+
+def _embeddings(values: Sequence[bytes | None], dim: int) -> pa.Array:
+    missing = np.fromiter((not value for value in values), np.bool_, len(values))
+    blank = bytes(4 * dim)
+    data = np.frombuffer(b"".join(value or blank for value in values), "<f4")
+    kind = pa.list_(pa.float32(), dim)
+    flat = pa.array(data, pa.float32())
+    return pa.FixedSizeListArray.from_arrays(flat, type=kind, mask=pa.array(missing))
+
+
+def _embedding_bytes(column: pa.Array) -> list[bytes | None]:
+    if not pa.types.is_fixed_size_list(column.type) or column.type.value_type != pa.float32():
+        return [None] * len(column)
+    size = 4 * column.type.list_size
+    flat = (
+        column.flatten()
+        if column.null_count == 0
+        else column.fill_null([0.0] * column.type.list_size).flatten()
+    )
+    data = flat.to_numpy(zero_copy_only=False).astype("<f4", copy=False).tobytes()
+    valid = column.is_valid().to_pylist()
+    return [
+        data[i * size : (i + 1) * size] if is_valid else None for i, is_valid in enumerate(valid)
+    ]
+
+
+def _unreadable(name: str, error: Exception) -> SnapshotReadError:
+    return SnapshotReadError(
+        f"{name} is not a readable Parquet file ({type(error).__name__}); write the snapshot again",
+        file=name,
+    )

@@ -1,0 +1,257 @@
+"""One line of JSON to a normalised record: a fast reader for plain lines, a strict one besides.
+
+The fast reader takes only what both would read alike (known keys with values of their own types);
+whatever it declines goes to the standard library's parser, whose reading is the rule.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import msgspec
+
+from colmem.snapshot.errors import SnapshotReadError
+from colmem.snapshot.limits import Limits
+from colmem.snapshot.lines import stripped
+from colmem.snapshot.record import Record, UnstorableError, content_hash, normalise
+
+_CLOSE = ord("}")
+_ABSENT = msgspec.Raw(b"")
+_NESTING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    # Every known key with the type it has in practice; JSON columns are kept as their bytes.
+    id: str | None = None
+    identifier: str = ""
+    fact_text: str = ""
+    fact_summary: str | None = None
+    memory_type: str = "fact"
+    embedding: str | None = None
+    embedding_b64: str | None = None
+    embedding_dim: int | None = None
+    embedding_model: str | None = None
+    source: str | None = None
+    importance: float = 0.5
+    metadata: msgspec.Raw = _ABSENT
+    metadata_json: str | None = None
+    content_hash: str | None = None
+    ttl_seconds: int | None = None
+    created_at: str | None = None
+    namespace: str = ""
+    tier: str = "hot"
+    tags: msgspec.Raw = _ABSENT
+    source_uri: str = ""
+    source_format: str = ""
+    source_checksum: str | None = None
+    byte_offset: int | None = None
+    byte_length: int | None = None
+    provenance: msgspec.Raw = _ABSENT
+    provenance_json: str | None = None
+    promotion_state: str | None = None
+    promotion_candidate: int | None = None
+    updated_at: str | None = None
+    snapshot_id: str = ""
+    parent_memory: str = ""
+    related_memories: msgspec.Raw = _ABSENT
+    schema_version: int | None = None
+
+
+_decode_line = msgspec.json.Decoder(_Line).decode
+_skip = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+class LineReader:
+    """Reads the lines of one payload; ``source`` is its default for that field."""
+
+    def __init__(self, *, source: str, name: str, limits: Limits) -> None:
+        self._source = source
+        self._name = name
+        self._limits = limits
+        self._digits = re.compile(rb"(?<!\d)\d{%d}" % (limits.digits_max + 1))
+        self._parse = json.JSONDecoder(parse_int=self._integer).decode
+
+    def read(self, line: bytes, number: int) -> Record | None:
+        """Read a line that is not blank; None when it is JSON and not a record that can exist.
+
+        Raises
+        ------
+        SnapshotReadError
+            When the line is not JSON or not UTF-8, or is beyond a limit; ``number`` is named.
+        """
+        try:
+            return _plain(_decode_line(line), self._source)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            raw = self._strict(line, number)
+        if not isinstance(raw, dict):
+            return None
+        try:
+            return normalise(raw, source=self._source)
+        except UnstorableError:
+            return None
+
+    def check(self, lines: list[bytes], first_number: int) -> int:
+        """Make sure that ``read`` will take every line, and count those that are not blank.
+
+        Raises
+        ------
+        SnapshotReadError
+            At the first line it would refuse.
+        """
+        n_blank = 0
+        for i, line in enumerate(lines):
+            try:
+                if not line.isascii():
+                    line.decode()
+                _skip(line)
+                if line[-1] == _CLOSE and not self._is_suspect(line):
+                    continue
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                pass
+            text = self._stripped(line, first_number + i)
+            if text:
+                self._strict(text, first_number + i)
+            else:
+                n_blank += 1
+        return len(lines) - n_blank
+
+    def lines(self, lines: list[bytes], first_number: int) -> list[Record | None]:
+        """Read a group of lines; blank ones are left out."""
+        read = self.read
+        records: list[Record | None] = []
+        for i, line in enumerate(lines):
+            text = self._stripped(line, first_number + i)
+            if text:
+                records.append(read(text, first_number + i))
+        return records
+
+    def _is_suspect(self, line: bytes) -> bool:
+        """Whether a line may be beyond the limits that the skipping reader does not know."""
+        limits, size = self._limits, len(line)
+        if size > limits.nesting_max and line.count(b"[") + line.count(b"{") > limits.nesting_max:
+            return True
+        return size > limits.digits_max and self._digits.search(line) is not None
+
+    def _stripped(self, line: bytes, number: int) -> bytes:
+        try:
+            return stripped(line)
+        except UnicodeDecodeError as error:
+            raise self._refused(number, f"is not UTF-8 ({error.reason})") from error
+
+    def _strict(self, line: bytes, number: int) -> Any:
+        limits = self._limits
+        if line.count(b"[") + line.count(b"{") > limits.nesting_max:
+            depth = _depth(line)
+            if depth > limits.nesting_max:
+                raise self._refused(
+                    number,
+                    f"nests {depth} levels deep, limit is {limits.nesting_max} (nesting_max)",
+                )
+        try:
+            return self._parse(line.decode())
+        except UnicodeDecodeError as error:
+            raise self._refused(number, f"is not UTF-8 ({error.reason})") from error
+        except json.JSONDecodeError as error:
+            raise self._refused(number, f"is not JSON ({error.msg})") from error
+        except RecursionError as error:
+            raise self._refused(number, "nests too deep for this interpreter") from error
+        except ValueError as error:
+            raise self._refused(number, f"holds a number out of bounds ({error})") from error
+
+    def _integer(self, text: str) -> int:
+        if len(text) > self._limits.digits_max and len(text.lstrip("-")) > self._limits.digits_max:
+            raise ValueError(
+                f"an integer of {len(text)} digits, limit is {self._limits.digits_max} (digits_max)"
+            )
+        return int(text)
+
+    def _refused(self, number: int, what: str) -> SnapshotReadError:
+        return SnapshotReadError(
+            f"line {number} of {self._name} {what}; nothing was loaded: repair or remove the line",
+            file=self._name,
+            line=number,
+        )
+
+
+def _plain(line: _Line, source: str) -> Record:
+    """Normalise what the fast reader took; ValueError sends the line to the strict one."""
+    hash_text = line.content_hash or content_hash(line.identifier, line.fact_text)
+    tags, related = bytes(line.tags), bytes(line.related_memories)
+    return Record(
+        line.id or "",
+        line.identifier,
+        line.fact_text,
+        line.fact_summary,
+        "file" if line.memory_type == "file" else "fact",
+        line.embedding or line.embedding_b64 or None,
+        line.embedding_dim,
+        line.embedding_model,
+        source if line.source is None else line.source,
+        float(line.importance),
+        _metadata(bytes(line.metadata), line.metadata_json),
+        hash_text,
+        line.ttl_seconds,
+        line.created_at,
+        line.namespace,
+        line.tier,
+        "[]" if tags in _EMPTY_LISTS else _list(tags),
+        line.source_uri,
+        line.source_format,
+        line.source_checksum,
+        line.byte_offset,
+        line.byte_length,
+        _provenance(bytes(line.provenance), line.provenance_json),
+        line.promotion_state,
+        line.promotion_candidate,
+        line.updated_at,
+        line.snapshot_id,
+        line.parent_memory,
+        "[]" if related in _EMPTY_LISTS else _list(related),
+        line.schema_version or 1,
+    )
+
+
+_EMPTY_LISTS = frozenset({b"", b"[]", b"null", b'"[]"'})
+
+
+def _metadata(raw: bytes, text: str | None) -> str:
+    if raw:
+        return "{}" if raw == b"{}" else _object(json.loads(raw))
+    if text is None or text == "{}":
+        return "{}"
+    return _object(json.loads(text))
+
+
+def _provenance(raw: bytes, text: str | None) -> str | None:
+    if raw:
+        return None if raw == b"null" else _object(json.loads(raw))
+    return None if text is None else _object(json.loads(text))
+
+
+def _object(value: Any) -> str:
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    return json.dumps(value)
+
+
+def _list(raw: bytes) -> str:
+    value = json.loads(raw)
+    if isinstance(value, str):
+        value = json.loads(value)
+    if not isinstance(value, list):
+        raise ValueError("not a list")
+    return json.dumps(value)
+
+
+def _depth(line: bytes) -> int:
+    depth = deepest = 0
+    for match in _NESTING.finditer(line):
+        token = match[0]
+        if token in (b"[", b"{"):
+            depth += 1
+            deepest = max(deepest, depth)
+        elif token in (b"]", b"}"):
+            depth -= 1
+    return deepest
