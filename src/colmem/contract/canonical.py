@@ -28,7 +28,7 @@ def _hook(value: Any) -> Any:
         return value.text()
     if isinstance(value, str):  # another subclass of str, such as a NumPy string
         return str.__str__(value)
-    raise NotImplementedError
+    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 def _digest_hook(value: Any) -> Any:
@@ -54,7 +54,5 @@ def canonical(value: Any, *, blank_times: bool = False) -> bytes:
             f"a string holds the lone surrogate U+{ord(error.object[error.start]):04X}; "
             "decode the text properly or replace it"
         ) from error
-    except (TypeError, NotImplementedError) as error:
-        raise InvalidRequest(
-            f"{type(value).__name__} holds a value JSON cannot: {error}"
-        ) from error
+    except TypeError as error:
+        raise InvalidRequest(f"cannot write {type(value).__name__}: {error}") from error

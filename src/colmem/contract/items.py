@@ -5,7 +5,7 @@ The order of the fields is the order of the canonical JSON that fingerprints are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
@@ -294,8 +294,24 @@ def learning(
 
 
 def conversation(
-    turns: Iterable[Turn | tuple[Role | str, str]], *, meta: MemoryMeta | None = None
+    turns: Iterable[Turn | tuple[Role | str, str] | Mapping[str, Any]],
+    *,
+    meta: MemoryMeta | None = None,
 ) -> Conversation:
-    """Make a conversation of turns, or of pairs of role and text."""
-    made = [turn if isinstance(turn, Turn) else Turn(*turn) for turn in turns]
-    return Conversation(turns=made, meta=meta or MemoryMeta())
+    """Make a conversation of turns, of pairs of role and text, or of a turn's fields by name."""
+    return Conversation(turns=[_to_turn(turn) for turn in turns], meta=meta or MemoryMeta())
+
+
+def _to_turn(turn: Any) -> Turn:
+    if isinstance(turn, Turn):
+        return turn
+    try:
+        if isinstance(turn, Mapping):
+            return Turn(**turn)
+        if isinstance(turn, (tuple, list)):
+            return Turn(*turn)
+    except TypeError as error:
+        raise InvalidRequest(f"a turn has role, text, at and tool_calls: {error}") from error
+    raise InvalidRequest(
+        f"a turn must be a Turn or a pair of role and text, got {type(turn).__name__}"
+    )

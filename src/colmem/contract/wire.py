@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from functools import lru_cache
 from types import NoneType
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, overload
 
 import msgspec
 
@@ -45,7 +45,15 @@ def encode(value: Any) -> bytes:
     return canonical(value)
 
 
-def decode(data: bytes | bytearray | memoryview | str, type: type[Value]) -> Value:
+@overload
+def decode(data: bytes | bytearray | memoryview | str, type: type[Value]) -> Value: ...
+
+
+@overload
+def decode(data: bytes | bytearray | memoryview | str, type: Any) -> Any: ...
+
+
+def decode(data: bytes | bytearray | memoryview | str, type: Any) -> Any:
     """Read JSON as a contract type (``StoreItem`` and ``list[...]`` too).
 
     Raises
@@ -69,7 +77,15 @@ def decode(data: bytes | bytearray | memoryview | str, type: type[Value]) -> Val
     return value
 
 
-def decode_stored(data: bytes, type: type[Value]) -> Value:
+@overload
+def decode_stored(data: bytes, type: type[Value]) -> Value: ...
+
+
+@overload
+def decode_stored(data: bytes, type: Any) -> Any: ...
+
+
+def decode_stored(data: bytes, type: Any) -> Any:
     """Read what ``encode`` wrote, without looking for repeated keys.
 
     Raises
@@ -91,9 +107,9 @@ def _utf8(data: bytes | bytearray | memoryview | str) -> tuple[bytes, str]:
         raise InvalidRequest(f"JSON must be UTF-8 without lone surrogates: {error}") from error
 
 
-def _read(raw: bytes, type: type[Value]) -> Value:
+def _read(raw: bytes, type: Any) -> Any:
     try:
-        value: Value = _decoder(cast(Any, type)).decode(raw)
+        value = _decoder(type).decode(raw)
         if _MINUS_ZERO.search(raw):  # msgspec reads the number -0 as plus zero
             value = msgspec.convert(_with_minus_zero(raw), type, dec_hook=_hook)
     except msgspec.ValidationError as error:
