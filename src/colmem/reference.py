@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from colmem.contract import (
     Citation,
     EngineDescriptor,
@@ -52,7 +54,7 @@ class ReferenceEngine(ListingDefaults):
     """An engine in memory; safe to share between threads."""
 
     def __init__(self) -> None:
-        self._items: dict[str, StoreItem] = {}
+        self._held: dict[str, Hit] = {}
         self._lock = threading.RLock()
 
     def descriptor(self) -> EngineDescriptor:
@@ -68,8 +70,8 @@ class ReferenceEngine(ListingDefaults):
         item.validate()
         id = item.fingerprint()
         with self._lock:
-            is_held = id in self._items
-            self._items.setdefault(id, item)
+            is_held = id in self._held
+            self._held.setdefault(id, as_hit(id, item))
         return StoreReceipt(id=id, replayed=is_held)
 
     def fetch(self, request: FetchRequest | None = None, /, **fields: Any) -> FetchPage:
@@ -112,45 +114,36 @@ class ReferenceEngine(ListingDefaults):
                 ids = [hit.id for hit in self._admitted(target.filter)]
             else:
                 ids = target.ids or []
-            removed = [id for id in ids if self._items.pop(id, None) is not None]
+            removed = [id for id in ids if self._held.pop(id, None) is not None]
         return ForgetReport(forgotten=len(removed))
 
     def _admitted(self, filter: MetaFilter) -> Hits:
         with self._lock:
-            held = list(self._items.items())
-        return [
-            Hit(
-                id=id,
-                kind=item.kind,
-                text=item.render_text(),
-                meta=item.meta,
-                score=0.0,
-                confidence=item.confidence,
-            )
-            for id, item in held
-            if filter.matches(item.kind, item.meta)
-        ]
+            held = [*self._held.values()]
+        return [hit for hit in held if filter.matches(hit.kind, hit.meta)]
 
     def _rank(self, query: str, mode: FetchMode, filter: MetaFilter) -> Hits:
         score = _SCORERS[mode](query)
         scored = [(score(hit.text), hit) for hit in self._admitted(filter)]
         matching = [(value, hit) for value, hit in scored if value is not None]
         matching.sort(key=lambda pair: -pair[0])
-        return [
-            Hit(
-                id=hit.id,
-                kind=hit.kind,
-                text=hit.text,
-                meta=hit.meta,
-                score=value,
-                confidence=hit.confidence,
-            )
-            for value, hit in matching
-        ]
+        return [replace(hit, score=value) for value, hit in matching]
 
 
 # Inside the class, whose method is named `list`, that name is not the type.
 Hits = list[Hit]
+
+
+def as_hit(id: str, item: StoreItem) -> Hit:
+    """Show an item as a listing does."""
+    return Hit(
+        id=id,
+        kind=item.kind,
+        text=item.render_text(),
+        meta=item.meta,
+        score=0.0,
+        confidence=item.confidence,
+    )
 
 
 def _page(hits: Hits, limit: int, cursor: str | None) -> tuple[Hits, str | None]:

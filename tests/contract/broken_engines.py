@@ -32,7 +32,7 @@ from colmem.contract import (
     StoreReceipt,
     explore_page,
 )
-from colmem.reference import ReferenceEngine, _page
+from colmem.reference import ReferenceEngine, _page, as_hit
 
 FAULTS: dict[str, tuple[type[ReferenceEngine], str]] = {}
 ERRORS = {"get errors on unknown ids", "store fails"}
@@ -126,7 +126,7 @@ class _(ReferenceEngine):
 @fault("get answers in its own order", caught_by="get")
 class _(ReferenceEngine):
     def get(self, request: GetRequest) -> list[Hit]:
-        return sorted(super().get(request), key=lambda hit: list(self._items).index(hit.id))
+        return sorted(super().get(request), key=lambda hit: list(self._held).index(hit.id))
 
 
 @fault("store_many receipts reversed", caught_by="store_many")
@@ -279,7 +279,7 @@ class _(Broken):
 class _(ReferenceEngine):
     def store(self, item: StoreItem) -> StoreReceipt:
         receipt = super().store(item)
-        self._items[receipt.id] = item
+        self._held[receipt.id] = as_hit(receipt.id, item)
         return receipt
 
 
@@ -288,11 +288,11 @@ class _(ReferenceEngine):
     def store(self, item: StoreItem) -> StoreReceipt:
         item.validate()
         id = item.fingerprint()
-        held = self._items.get(id)
+        held = self._held.get(id)
         if held is not None and held.meta.observed_at != item.meta.observed_at:
             id = id[::-1]
-        is_held = id in self._items
-        self._items.setdefault(id, item)
+        is_held = id in self._held
+        self._held.setdefault(id, as_hit(id, item))
         return StoreReceipt(id, is_held)
 
 
@@ -300,8 +300,8 @@ class _(ReferenceEngine):
 class _(ReferenceEngine):
     def store(self, item: StoreItem) -> StoreReceipt:
         if item.kind == ItemKind.DOCUMENT and item.title == "":
-            for id, held in self._items.items():
-                if held.kind == ItemKind.DOCUMENT and held.body == item.body:
+            for id, held in self._held.items():
+                if held.kind == ItemKind.DOCUMENT and held.text == item.render_text():
                     return StoreReceipt(id, True)
         return super().store(item)
 
@@ -335,7 +335,7 @@ class _(ReferenceEngine):
 @fault("a repeat in a batch is not a replay", caught_by="batch_repeats")
 class _(ReferenceEngine):
     def store_many(self, items: Any) -> Any:
-        held = set(self._items)
+        held = set(self._held)
         return [replace(r, replayed=r.id in held) for r in super().store_many(items)]
 
 
@@ -352,8 +352,8 @@ class _(ReferenceEngine):
 class _(ReferenceEngine):
     def forget(self, target: ForgetTarget) -> ForgetReport:
         if isinstance(target.ids, list) and target.ids:
-            ids = [i for i in target.ids if i in self._items]
-            ids = [i for i in ids if self._items[i].meta.namespace.is_root]
+            ids = [i for i in target.ids if i in self._held]
+            ids = [i for i in ids if self._held[i].meta.namespace.is_root]
             return super().forget(ForgetTarget(ids=ids)) if ids else ForgetReport(0)
         return super().forget(target)
 
@@ -368,7 +368,7 @@ class _(ReferenceEngine):
 @fault("forget counts repeated ids", caught_by="forget_ids")
 class _(ReferenceEngine):
     def forget(self, target: ForgetTarget) -> ForgetReport:
-        held = set(self._items)
+        held = set(self._held)
         report = super().forget(target)
         if isinstance(target.ids, list):
             return ForgetReport(sum(id in held for id in target.ids))
@@ -378,10 +378,10 @@ class _(ReferenceEngine):
 @fault("forget removes nothing", caught_by="forget_by_id")
 class _(ReferenceEngine):
     def forget(self, target: ForgetTarget) -> ForgetReport:
-        held = dict(self._items)
+        held = dict(self._held)
         report = super().forget(target)
         if isinstance(target.ids, list):
-            self._items = held
+            self._held = held
         return report
 
 
@@ -439,7 +439,7 @@ class _(ReferenceEngine):
 class _(ReferenceEngine):
     def get(self, request: GetRequest) -> list[Hit]:
         for id in request.ids:
-            if id not in self._items:
+            if id not in self._held:
                 raise NotFound(f"no item {id}")
         return super().get(request)
 
@@ -720,18 +720,8 @@ class _(ReferenceEngine):
 
     def forget(self, target: ForgetTarget) -> ForgetReport:
         if isinstance(target.ids, list) and target.ids:
-            held = [self._items.get(id) for id in target.ids]
-            wanted = [item for item in held if item is not None and item.meta.folder == "/hit"]
-            self.ghosts += [
-                Hit(
-                    id=item.fingerprint(),
-                    kind=item.kind,
-                    text=item.render_text(),
-                    meta=item.meta,
-                    score=0.0,
-                )
-                for item in wanted
-            ]
+            held = [self._held[id] for id in target.ids if id in self._held]
+            self.ghosts += [hit for hit in held if hit.meta.folder == "/hit"]
         return super().forget(target)
 
     def fetch(self, request: FetchRequest) -> FetchPage:

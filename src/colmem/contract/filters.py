@@ -147,17 +147,22 @@ class MetaFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return msgspec.structs.replace(self, **changes)
 
     def _admits_strings(self, meta: MemoryMeta) -> bool:
-        for field in EXACT_FIELDS:
-            wanted = getattr(self, field)
-            if wanted is not None and wanted != getattr(meta, field):
-                return False
-        for field in PATH_FIELDS:
-            wanted = getattr(self, field)
-            if wanted is not None and not path_admits(wanted, getattr(meta, field)):
-                return False
-        if self.tool_call is None:
-            return True
-        return meta.tool_call is not None and meta.tool_call.name == self.tool_call
+        # Spelled out, for this runs for every item of a brute-force read.
+        return (
+            (self.workspace is None or self.workspace == meta.workspace)
+            and (self.language is None or self.language == meta.language)
+            and (self.repo is None or self.repo == meta.repo)
+            and (self.commit is None or self.commit == meta.commit)
+            and (self.url is None or self.url == meta.url)
+            and (self.thread_id is None or self.thread_id == meta.thread_id)
+            and (self.agent_id is None or self.agent_id == meta.agent_id)
+            and (self.folder is None or path_admits(self.folder, meta.folder))
+            and (self.file_path is None or path_admits(self.file_path, meta.file_path))
+            and (
+                self.tool_call is None
+                or (meta.tool_call is not None and meta.tool_call.name == self.tool_call)
+            )
+        )
 
     def _admits_source(self, meta: MemoryMeta) -> bool:
         if self.source_id is not None and meta.source.id != self.source_id:
