@@ -25,7 +25,9 @@ ROOT_START, ROOT_CONTINUE = 1, 2
 UNKNOWN = 100
 WORD_CHARS_MAX = 100  # a longer word is one [UNK] (max_input_chars_per_word)
 WORD_BYTES_MAX = 512  # room for WORD_CHARS_MAX characters and one mapped code point more
+SPELLING_BYTES_MAX = 16  # a code point maps to at most three characters
 DIM = 256
+TEXTS = 8  # texts whose norms are summed side by side
 
 _READ = "Array({}, {}, 'C', readonly=True)"
 _BYTES, _OFFSETS, _IDS = (_READ.format(dtype, 1) for dtype in ("uint8", "int64", "uint16"))
@@ -34,6 +36,7 @@ _TABLES = ", ".join(
 )
 
 Int: TypeAlias = int | np.integer[Any]
+U = np.uint64  # an unsigned index spares the test for a negative one
 
 
 @kernel(None)
@@ -88,21 +91,25 @@ def _finish_word(
     begin = first_end
     while begin < n_bytes:
         state: Int = ROOT_CONTINUE
+        base = nodes[ROOT_CONTINUE] >> BASE_SHIFT
         best_id: Int = 0
         best_end = begin
         at = begin
-        while at < n_bytes and state != 0:
-            slot = (nodes[state] >> BASE_SHIFT) + np.int64(word[at])
-            node = nodes[slot]
-            state = slot if (node & CHECK_MASK) == state else 0
+        while at < n_bytes:
+            slot = base + np.int64(word[U(at)])
+            node = nodes[U(slot)]
+            if (node & CHECK_MASK) != state:
+                break
+            state = slot
+            base = node >> BASE_SHIFT
             at += 1
-            if state != 0 and ((node >> ID_SHIFT) & ID_MASK) != 0:
+            if ((node >> ID_SHIFT) & ID_MASK) != 0:
                 best_id = (node >> ID_SHIFT) & ID_MASK
                 best_end = at
         if best_id == 0:
             pieces[n_pieces] = UNKNOWN
             return n_pieces + 1
-        pieces[count] = best_id - 1
+        pieces[U(count)] = best_id - 1
         count += 1
         begin = best_end
     return count
@@ -120,7 +127,7 @@ def _encode_one(
     map_pool: npt.NDArray[np.uint8],
     nodes: npt.NDArray[np.int64],
     word: npt.NDArray[np.uint8],
-    jamo: npt.NDArray[np.uint8],
+    spelling: npt.NDArray[np.uint8],
     pieces: npt.NDArray[np.uint16],
     n_pieces: Int,
 ) -> Int:
@@ -128,51 +135,56 @@ def _encode_one(
     count = n_pieces
     n_bytes: Int = 0
     n_chars: Int = 0
+    root_base = nodes[ROOT_START] >> BASE_SHIFT
     state: Int = ROOT_START
+    base: Int = root_base
     first_id: Int = 0
     first_end: Int = 0
     i = start
     while True:
         kind: Int = SPACE  # the end of the text ends a word as a space does
-        source = text
-        at: Int = i
         size: Int = 1
         chars: Int = 1
         if i < stop:
-            kind = np.int64(ascii_map[text[i]])
+            kind = np.int64(ascii_map[text[U(i)]])
             if kind >= ASCII_WORD_MIN:
                 i += 1
                 if n_chars < WORD_CHARS_MAX:
-                    word[n_bytes] = kind
+                    word[U(n_bytes)] = kind
                     n_bytes += 1
-                    # The dead state is 0: no node has it as its parent, so it stays dead.
-                    slot = (nodes[state] >> BASE_SHIFT) + kind
-                    node = nodes[slot]
-                    state = slot if (node & CHECK_MASK) == state else 0
-                    if state != 0 and ((node >> ID_SHIFT) & ID_MASK) != 0:
-                        first_id = (node >> ID_SHIFT) & ID_MASK
-                        first_end = n_bytes
+                    if state != 0:
+                        slot = base + kind
+                        node = nodes[U(slot)]
+                        if (node & CHECK_MASK) == state:
+                            state = slot
+                            base = node >> BASE_SHIFT
+                            if ((node >> ID_SHIFT) & ID_MASK) != 0:
+                                first_id = (node >> ID_SHIFT) & ID_MASK
+                                first_end = n_bytes
+                        else:
+                            state = 0
                 n_chars += 1
                 continue
             if kind == NOT_ASCII:
                 code_point, size = _decode(text, i)
+                for k in range(size):
+                    spelling[k] = text[U(i + k)]
                 i += size
                 block = np.int64(block_index[code_point >> BLOCK_SHIFT])
                 kind = np.int64(block_codes[(block << BLOCK_SHIFT) + (code_point & BLOCK_MASK)])
                 if kind >= MAPPED:
                     entry = (kind - MAPPED) * 4
-                    source = map_pool
-                    at = np.int64(map_entries[entry])
                     size = np.int64(map_entries[entry + 1])
+                    for k in range(size):
+                        spelling[k] = map_pool[np.int64(map_entries[entry]) + k]
                     chars = np.int64(map_entries[entry + 2])
                     kind = np.int64(map_entries[entry + 3])
                 elif kind == HANGUL:
-                    chars = _decompose_hangul(code_point - 0xAC00, jamo)
-                    source = jamo
-                    at = 0
+                    chars = _decompose_hangul(code_point - 0xAC00, spelling)
                     size = chars * 3
                     kind = WORD
             else:
+                spelling[0] = text[U(i)]
                 i += 1
             if kind == DROP:
                 continue
@@ -180,34 +192,41 @@ def _encode_one(
             return count
         if kind != WORD and n_chars > 0:
             if n_chars > WORD_CHARS_MAX or first_end == 0:
-                pieces[count] = UNKNOWN
+                pieces[U(count)] = UNKNOWN
                 count += 1
             elif first_end == n_bytes:
-                pieces[count] = first_id - 1
+                pieces[U(count)] = first_id - 1
                 count += 1
             else:
                 count = _finish_word(nodes, word, n_bytes, first_id - 1, first_end, pieces, count)
             n_bytes = n_chars = first_id = first_end = 0
             state = ROOT_START
+            base = root_base
         if kind == SPACE:
             continue
         if n_chars < WORD_CHARS_MAX:
-            for k in range(at, at + size):
-                value = np.int64(source[k])
-                word[n_bytes] = value
+            for k in range(size):
+                value = np.int64(spelling[k])
+                word[U(n_bytes)] = value
                 n_bytes += 1
-                slot = (nodes[state] >> BASE_SHIFT) + value
-                node = nodes[slot]
-                state = slot if (node & CHECK_MASK) == state else 0
-                if state != 0 and ((node >> ID_SHIFT) & ID_MASK) != 0:
-                    first_id = (node >> ID_SHIFT) & ID_MASK
-                    first_end = n_bytes
+                if state != 0:
+                    slot = base + value
+                    node = nodes[U(slot)]
+                    if (node & CHECK_MASK) == state:
+                        state = slot
+                        base = node >> BASE_SHIFT
+                        if ((node >> ID_SHIFT) & ID_MASK) != 0:
+                            first_id = (node >> ID_SHIFT) & ID_MASK
+                            first_end = n_bytes
+                    else:
+                        state = 0
         n_chars += chars
         if kind != WORD:  # a punctuation mark or an ideograph is a word of its own
-            pieces[count] = first_id - 1 if first_end == n_bytes else UNKNOWN
+            pieces[U(count)] = first_id - 1 if first_end == n_bytes else UNKNOWN
             count += 1
             n_bytes = n_chars = first_id = first_end = 0
             state = ROOT_START
+            base = root_base
 
 
 @kernel(f"int64({_BYTES}, {_OFFSETS}, {_TABLES}, uint16[::1], int64[::1])")
@@ -230,7 +249,7 @@ def encode_texts(
     text : uint8 (n_bytes,), valid UTF-8, the texts end to end
     offsets : int64 (n + 1,), byte offsets of the texts
     ascii_map, block_index, block_codes, map_entries, map_pool, nodes : the tables of wordpiece.npz
-    pieces : uint16 (>= n_bytes,); written; a text never has more pieces than bytes
+    pieces : uint16 (>= n_bytes,); written, past the count too; no text has more pieces than bytes
     piece_offsets : int64 (n + 1,); written
 
     Notes
@@ -240,7 +259,7 @@ def encode_texts(
     into canonical order first: no piece of the vocabulary holds a mark that order could move.
     """
     word = np.empty(WORD_BYTES_MAX, np.uint8)
-    jamo = np.empty(9, np.uint8)
+    spelling = np.empty(SPELLING_BYTES_MAX, np.uint8)
     written: Int = 0
     piece_offsets[0] = 0
     for t in range(len(offsets) - 1):
@@ -255,12 +274,47 @@ def encode_texts(
             map_pool,
             nodes,
             word,
-            jamo,
+            spelling,
             pieces,
             written,
         )
         piece_offsets[t + 1] = written
     return written
+
+
+@kernel(None)
+def _add_rows(
+    pieces: npt.NDArray[np.uint16],
+    start: Int,
+    stop: Int,
+    rows: npt.NDArray[np.int8],
+    scales: npt.NDArray[np.float32],
+    out: npt.NDArray[np.float32],
+) -> None:
+    """Write the float32 sum of the pieces' rows, added in text order."""
+    for d in range(DIM):
+        out[d] = np.float32(0.0)
+    p = start
+    # Four rows a pass spare three of four loads and stores of the sum; the order stays.
+    while p + 4 <= stop:
+        i0, i1 = np.int64(pieces[p]), np.int64(pieces[p + 1])
+        i2, i3 = np.int64(pieces[p + 2]), np.int64(pieces[p + 3])
+        r0, r1, r2, r3 = rows[i0], rows[i1], rows[i2], rows[i3]
+        s0, s1, s2, s3 = scales[i0], scales[i1], scales[i2], scales[i3]
+        for d in range(DIM):
+            # int8 x float16 has at most 19 significant bits: the products are exact.
+            x = out[d] + np.float32(r0[d]) * s0
+            x = x + np.float32(r1[d]) * s1
+            x = x + np.float32(r2[d]) * s2
+            out[d] = x + np.float32(r3[d]) * s3
+        p += 4
+    while p < stop:
+        i0 = np.int64(pieces[p])
+        r0 = rows[i0]
+        s0 = scales[i0]
+        for d in range(DIM):
+            out[d] += np.float32(r0[d]) * s0
+        p += 1
 
 
 @kernel(
@@ -289,23 +343,32 @@ def pool_pieces(
     O(256 n_pieces). The sum is float32 in text order, the norm float64 in component order, so the
     bits are the same on every machine.
     """
-    for t in range(len(offsets) - 1):
-        out = vectors[t]
-        for d in range(DIM):
-            out[d] = np.float32(0.0)
-        for p in range(offsets[t], offsets[t + 1]):
-            row = rows[np.int64(pieces[p])]
-            scale = scales[np.int64(pieces[p])]
+    n = len(offsets) - 1
+    totals = np.empty(TEXTS, np.float64)
+    for first in range(0, n, TEXTS):
+        last = min(first + TEXTS, n)
+        for t in range(first, last):
+            _add_rows(pieces, offsets[t], offsets[t + 1], rows, scales, vectors[t])
+        for t in range(TEXTS):
+            totals[t] = 0.0
+        if last - first == TEXTS:
+            # One chain of additions per text, so that they overlap; each stays in order.
+            block = vectors[first:last]
             for d in range(DIM):
-                # int8 x float16 has at most 19 significant bits: the product is exact.
-                out[d] += np.float32(row[d]) * scale
-        total = 0.0
-        for d in range(DIM):
-            total += np.float64(out[d]) * np.float64(out[d])
-        if total > 0.0:
-            norm = np.sqrt(total)
-            for d in range(DIM):
-                out[d] = np.float32(np.float64(out[d]) / norm)
+                for t in range(TEXTS):
+                    totals[t] += np.float64(block[t, d]) * np.float64(block[t, d])
+        else:
+            for t in range(last - first):
+                total = 0.0
+                for d in range(DIM):
+                    total += np.float64(vectors[first + t, d]) * np.float64(vectors[first + t, d])
+                totals[t] = total
+        for t in range(first, last):
+            out = vectors[t]
+            if totals[t - first] > 0.0:
+                norm = np.sqrt(totals[t - first])
+                for d in range(DIM):
+                    out[d] = np.float32(np.float64(out[d]) / norm)
 
 
 @kernel(f"int64({_IDS}, {_OFFSETS}, int64, uint16[::1], int64[::1])")

@@ -77,9 +77,9 @@ def unicode_tables(
                 entry_rows.append((len(pool), len(text), len(targets), kinds[kind]))
                 pool += text
             codes[code_point] = MAPPED + entries[key]
-            # The kernel sizes its list of pieces by the bytes of the text.
-            if len(targets) > len(chr(code_point).encode()):
-                raise ValueError(f"U+{code_point:04X} grows to more characters than bytes")
+            # The kernel sizes its list of pieces by the bytes of the text, and its buffer by 16.
+            if len(targets) > min(len(chr(code_point).encode()), 3):
+                raise ValueError(f"U+{code_point:04X} grows to {len(targets)} characters")
     blocks: dict[bytes, int] = {}
     index = np.empty(CODE_POINTS // BLOCK, np.uint16)
     for number in range(len(index)):
