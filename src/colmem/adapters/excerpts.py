@@ -1,0 +1,47 @@
+"""Cuts a short excerpt out of a text, around the words of a query where it holds them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+WORD_CHARS_MIN: Final = 3  # shorter words of a query are too common to point at a place
+_WORD = re.compile(r"\w+")
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_SPACE = re.compile(r"\s+")
+
+
+def words_of(query: str) -> list[str]:
+    """The words of a query worth pointing at; runs of CJK as pairs of characters."""
+    words: dict[str, None] = {}
+    for word in _WORD.findall(query):
+        if _CJK.search(word):
+            words.update((word[i : i + 2], None) for i in range(max(1, len(word) - 1)))
+        elif len(word) >= WORD_CHARS_MIN:
+            words[word] = None
+    return list(words)
+
+
+def excerpt(text: str, query: str, chars: int) -> str:
+    """At most ``chars`` characters of the text on one line, where the query's words are densest."""
+    line = _SPACE.sub(" ", text).strip()
+    if len(line) <= chars:
+        return line
+    start = _best_start(line, query, chars)
+    end = start + chars - 2
+    shown = line[start:end].strip()
+    return f"{'…' if start else ''}{shown}{'…' if end < len(line) else ''}"
+
+
+def _best_start(line: str, query: str, chars: int) -> int:
+    words = [re.escape(word) for word in words_of(query)]
+    if not words:
+        return 0
+    found = [match.start() for match in re.finditer("|".join(words), line, re.IGNORECASE)]
+    if not found:
+        return 0
+    best = max(found, key=lambda at: (sum(at <= other < at + chars * 0.8 for other in found), -at))
+    if best < chars * 0.5:
+        return 0
+    space = line.rfind(" ", max(0, best - chars // 5), best)
+    return space + 1 if space >= 0 else best

@@ -1,0 +1,99 @@
+"""Commands for a store's upkeep: health, stats, check, compact, reembed, sql."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from colmem.adapters.options import Command, store_argument, text_of
+from colmem.adapters.progress import Progress
+from colmem.adapters.session import open_for_reading, open_for_writing, session
+
+
+@click.command(cls=Command)
+@store_argument
+def health(store: Path) -> None:
+    """Say whether STORE serves, and what ails it; exit code 1 when it does not serve."""
+    with open_for_reading(store) as engine:
+        state = engine.health()
+    session().output.health(state)
+    if not state.is_serving:
+        raise click.exceptions.Exit(1)
+
+
+@click.command(cls=Command)
+@store_argument
+def stats(store: Path) -> None:
+    """Show counts and sizes of STORE."""
+    with open_for_reading(store) as engine:
+        facts = engine.stats()
+    session().output.facts(facts)
+
+
+@click.command(cls=Command)
+@store_argument
+@click.option("--repair", is_flag=True, help="Rebuild what is damaged from what is whole.")
+def check(store: Path, repair: bool) -> None:
+    """Check that all parts of STORE agree, and every fingerprint; exit code 1 when they do not.
+
+    With --repair a store that no longer opens is rebuilt too: the table from the row log or the row
+    log from the table; a damaged table is kept aside.
+    """
+    with Progress("repairing" if repair else "checking"):
+        if repair:
+            from colmem import maintenance  # noqa: PLC0415 - heavy, only for repairing
+
+            report = maintenance.repair(store)
+        else:
+            with open_for_writing(store) as engine:
+                report = engine.check()
+    session().output.facts({"ok": report.ok, "items": report.items, "problems": report.problems})
+    if not report.ok:
+        raise click.ClickException(
+            f"{store} has {len(report.problems)} problems; run `colmem check {store} --repair`"
+        )
+
+
+@click.command(cls=Command)
+@store_argument
+def compact(store: Path) -> None:
+    """Reclaim the space of forgotten and expired items; ids and cursors stay valid."""
+    with open_for_writing(store) as engine:
+        before = engine.stats()
+        with Progress("compacting", before["items"]) as progress:
+            engine.compact(progress.update)
+        after = engine.stats()
+    session().output.facts(
+        {
+            "items": after["items"],
+            "rows_reclaimed": before["rows"] - after["rows"],
+            "bytes_before": before["bytes_total"],
+            "bytes_after": after["bytes_total"],
+        }
+    )
+
+
+@click.command(cls=Command)
+@store_argument
+@click.argument("embedder", metavar="KEY")
+def reembed(store: Path, embedder: str) -> None:
+    """Embed every item of STORE anew with the embedder KEY (static-s256, hotmem-hash-v1)."""
+    with open_for_writing(store) as engine:
+        with Progress("embedding", engine.stats()["items"]) as progress:
+            engine.reembed(embedder, progress.update)
+        facts = engine.stats()
+    session().output.facts({key: facts[key] for key in ("items", "embedder", "dim")})
+
+
+@click.command(cls=Command)
+@store_argument
+@click.argument("query")
+def sql(store: Path, query: str) -> None:
+    """Answer one SELECT over the table `items`; `-` reads it from standard input."""
+    with Progress("querying"), open_for_reading(store) as engine:
+        table = engine.sql(text_of(query))
+    session().output.rows(table)
+
+
+COMMANDS = (health, stats, check, compact, reembed, sql)
