@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from colmem.contract.errors import InvalidRequest
+from colmem.contract.scalars import trim
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_SECONDS: Final = 86_400
@@ -67,7 +68,7 @@ class Timestamp:
                 return cls(passed.days * _DAY_SECONDS + passed.seconds)
         match = _STRICT.fullmatch(text)
         if match is None and not strict:
-            match = _RELAXED.fullmatch(text.strip())
+            match = _RELAXED.fullmatch(trim(text))
         if match is None:
             raise InvalidRequest(f"{text!r} is not a timestamp; {_EXPECTED}")
         year, month, day = int(match["year"]), int(match["month"]), int(match["day"])
