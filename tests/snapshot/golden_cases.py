@@ -157,6 +157,7 @@ class Case:
             data = path.read_bytes()
             if path.name.endswith(".gz"):
                 data = gzip.decompress(data)
+                wanted = {key.removeprefix("decompressed_"): value for key, value in wanted.items()}
             if "stored" in wanted:
                 assert data == (self.source / wanted["stored"]).read_bytes(), name
             assert len(data) == wanted["size"], name

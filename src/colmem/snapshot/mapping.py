@@ -148,7 +148,7 @@ def carried_item(record: Record) -> StoreItem | None:
     elif wire.get("type") == "document":
         wire.setdefault("body", {"text": record.fact_text})
     try:
-        item: StoreItem = decode_stored(json.dumps(wire).encode(), StoreItem)  # type: ignore[arg-type]
+        item: StoreItem = decode_stored(json.dumps(wire).encode(), StoreItem)
         item.validate()
         digest = item.content_digest()
     except (InvalidRequest, RecursionError) as error:

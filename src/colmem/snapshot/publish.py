@@ -41,22 +41,27 @@ def new_folder(path: Path) -> Iterator[Path]:
     Raises
     ------
     InvalidRequest
-        When something else than a snapshot or an empty directory is at the path.
+        When a file is at the path.
     """
     place = Path(os.path.realpath(path))
-    _check_place(place)
+    if place.exists() and not place.is_dir():
+        raise InvalidRequest(
+            f"{path} is a file; give a directory to write, or a name ending in .jsonl or .jsonl.gz"
+        )
     place.parent.mkdir(parents=True, exist_ok=True)
     draft = _sibling(place)
     draft.mkdir(mode=0o777)
     try:
         yield draft
         sync_tree(draft)
-        if place.exists():
+        if not place.exists():
+            draft.rename(place)
+        elif (place / layout.MANIFEST).exists():
             shutil.copymode(place, draft)
             _exchange(draft, place)
             _keep_strangers(draft, place)
         else:
-            draft.rename(place)
+            _move_into(draft, place)
         fsync_folder(place.parent)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -87,18 +92,14 @@ def sync_tree(folder: Path) -> None:
         fsync_folder(Path(parent))
 
 
-def _check_place(place: Path) -> None:
-    if not place.exists():
-        return
-    if not place.is_dir():
-        raise InvalidRequest(
-            f"{place} is a file; give a directory to write, or a name ending in .jsonl or .jsonl.gz"
-        )
-    names = os.listdir(place)
-    if layout.MANIFEST not in names and not all(_is_own(name) for name in names):
-        raise InvalidRequest(
-            f"{place} holds files and no snapshot; give an empty directory or a new name"
-        )
+def _move_into(draft: Path, place: Path) -> None:
+    """Move a snapshot into a directory that holds none; it counts once its manifest is there."""
+    stale = place / layout.ATTACHMENTS
+    if stale.is_dir() and not stale.is_symlink():
+        shutil.rmtree(stale)
+    for name in sorted(os.listdir(draft), key=lambda name: name == layout.MANIFEST):
+        (draft / name).replace(place / name)
+    fsync_folder(place)
 
 
 def _is_own(name: str) -> bool:

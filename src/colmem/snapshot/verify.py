@@ -308,11 +308,16 @@ def _check_overall(expected: Any, found: dict[str, str]) -> None:
 
 
 def _package_error(
-    reason: str, file: str, what: str, expected: Any = None, actual: Any = None
+    reason: str, file: str | None, what: str, expected: object = None, actual: object = None
 ) -> SnapshotChecksumError:
     detail = "" if expected is None else f": expected {expected}, found {actual}"
     return refuse(
-        reason, file, f"{file} {what}{detail}", expected=expected, actual=actual, package=True
+        reason,
+        file,
+        f"{file or 'the package'} {what}{detail}",
+        expected=None if expected is None else str(expected),
+        actual=None if actual is None else str(actual),
+        package=True,
     )
 
 
@@ -332,7 +337,7 @@ def _package_manifest(folder: Path, limits: Limits) -> dict[str, Any]:
             "unsupported_schema",
             layout.MANIFEST,
             "has a newer schema_version",
-            layout.PACKAGE_SCHEMA_VERSION,
+            f"schema_version<={layout.PACKAGE_SCHEMA_VERSION}",
             version,
         )
     if not isinstance(manifest.get("record_count"), int):
