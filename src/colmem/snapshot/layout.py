@@ -32,11 +32,11 @@ PACKAGE_SCHEMA_VERSION = 1
 
 
 class Listed(NamedTuple):
-    """A file as its manifest lists it."""
+    """A file as its manifest lists it; a foreign package may say anything of the size."""
 
     name: str
     sha256: str
-    size: int
+    size: Any
     decompressed_sha256: str | None = None
 
 
@@ -117,6 +117,11 @@ def confine(folder: Path, names: Iterable[str], *, package: bool = False) -> Non
                 f"listed name {name!r} leads out of the snapshot; it was not opened",
                 package=package,
             )
+
+
+def is_payload(name: str) -> bool:
+    """Whether a listed name is that of the payload, in whatever spelling."""
+    return [part for part in name.split("/") if part not in ("", ".")] == [MEMORIES]
 
 
 def is_regular(path: Path) -> bool:

@@ -89,12 +89,12 @@ def verify_v2(
     manifest = layout.read_manifest(folder, limits)
     listed = _v2_listed(manifest)
     layout.confine(folder, (entry.name for entry in listed))
-    is_listed = any(entry.name == layout.MEMORIES for entry in listed)
-    if not is_listed and layout.is_regular(folder / layout.MEMORIES):
+    payload = next((entry for entry in listed if layout.is_payload(entry.name)), None)
+    if payload is None and layout.is_regular(folder / layout.MEMORIES):
         raise layout.malformed("is in the directory but not listed", layout.MEMORIES)
     found = {}
     for entry in listed:
-        wanted = look if entry.name == layout.MEMORIES else None
+        wanted = look if entry is payload else None
         found[entry.name] = _checked(folder, entry, look=wanted, progress=progress)
     _check_overall(manifest.get("overall_sha256"), found)
     return VerifyReport(
@@ -120,7 +120,13 @@ def verify_package(
     names = {entry.name: entry for entry in listed}
     payload = names.get(layout.MEMORIES) or names.get(layout.MEMORIES_GZ)
     if payload is None:
-        raise refuse("missing_payload", None, "the manifest lists no payload", package=True)
+        raise refuse(
+            "missing_payload",
+            layout.MANIFEST,
+            "the manifest lists no payload",
+            expected=f"{layout.MEMORIES} or {layout.MEMORIES_GZ}",
+            package=True,
+        )
     path = folder / payload.name
     if not layout.is_regular(path):
         raise _package_error("missing_file", payload.name, "is missing")
@@ -128,7 +134,7 @@ def verify_package(
     if size != payload.size:
         raise _package_error("size_mismatch", payload.name, "has another size", payload.size, size)
     n_records = _package_payload(path, payload, limits, look, progress)
-    expected = manifest["record_count"]
+    expected = _package_number(manifest, "record_count", 0)
     if n_records is not None and n_records != expected:
         raise _package_error(
             "record_count_mismatch", payload.name, "holds another number", expected, n_records
@@ -137,7 +143,7 @@ def verify_package(
         format="package",
         valid=True,
         record_count=expected if n_records is None else n_records,
-        logical_id=_field(manifest, "logical_id", str, "", package=True),
+        logical_id=str(manifest.get("logical_id") or ""),
         payload=payload.name,
     )
 
@@ -211,15 +217,20 @@ def _v2_listed(manifest: Any) -> list[Listed]:
     _field(manifest, "memory_count", int, 0)
     _field(manifest, "snapshot_id", str, "")
     _field(manifest, "overall_sha256", str, "")
-    # Every reference is looked at, as is every attachment; either key may be absent.
-    references = _field(manifest, "file_backed_references", list, [])
-    for entry in references or _field(manifest, "file_references", list, []):
+    references = manifest.get("file_backed_references") or manifest.get("file_references") or []
+    for entry in _entries(references, "file_backed_references"):
         if not isinstance(entry, dict) or not {"memory_id", "source_uri"} <= entry.keys():
             raise layout.malformed("holds a malformed reference", "file_backed_references")
-    for entry in _field(manifest, "attachments", list, []):
+    for entry in _entries(manifest.get("attachments") or [], "attachments"):
         if not isinstance(entry, dict) or "name" not in entry:
             raise layout.malformed("holds an entry without a name", "attachments")
     return listed
+
+
+def _entries(value: object, key: str) -> list[object]:
+    if not isinstance(value, list):
+        raise layout.malformed("is not an array", key)
+    return value
 
 
 def _v2_files(manifest: dict[str, Any]) -> list[Listed]:
@@ -234,18 +245,13 @@ def _v2_files(manifest: dict[str, Any]) -> list[Listed]:
     return listed
 
 
-def _field(
-    manifest: dict[str, Any], key: str, kind: type, default: Any, *, package: bool = False
-) -> Any:
+def _field(manifest: dict[str, Any], key: str, kind: type, default: Any) -> Any:
     """Give a field of the right type; null and absence give the default."""
     value = manifest.get(key)
     if value is None:
         return default
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        message = f"has a {key} that is not {kind.__name__}"
-        if package:
-            raise _package_error("malformed_manifest", layout.MANIFEST, message)
-        raise layout.malformed(message)
+        raise layout.malformed(f"has a {key} that is not {kind.__name__}")
     return value
 
 
@@ -331,7 +337,7 @@ def _package_manifest(folder: Path, limits: Limits) -> dict[str, Any]:
         raise _package_error("malformed_manifest", layout.MANIFEST, "is not an object")
     if manifest.get("format") != layout.PACKAGE:
         raise _package_error("unsupported_format", layout.MANIFEST, "names another format")
-    version = _field(manifest, "schema_version", int, layout.PACKAGE_SCHEMA_VERSION, package=True)
+    version = _package_number(manifest, "schema_version", layout.PACKAGE_SCHEMA_VERSION)
     if version > layout.PACKAGE_SCHEMA_VERSION:
         raise _package_error(
             "unsupported_schema",
@@ -340,26 +346,33 @@ def _package_manifest(folder: Path, limits: Limits) -> dict[str, Any]:
             f"schema_version<={layout.PACKAGE_SCHEMA_VERSION}",
             version,
         )
-    if not isinstance(manifest.get("record_count"), int):
-        raise _package_error("malformed_manifest", layout.MANIFEST, "has no whole record_count")
     return manifest
+
+
+def _package_number(manifest: dict[str, Any], key: str, default: int) -> int:
+    """Give a number, also one that stands as text; null and absence give the default."""
+    value = manifest.get(key)
+    if value is None:
+        return default
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        what = f"has a {key} that is no number"
+        raise _package_error("malformed_manifest", layout.MANIFEST, what) from error
 
 
 def _package_listed(manifest: dict[str, Any]) -> list[Listed]:
     files = manifest.get("files")
     if not isinstance(files, dict):
-        raise _package_error("malformed_manifest", layout.MANIFEST, "has no object `files`")
+        return []
     listed = []
     for name, entry in files.items():
-        unpacked = entry.get("decompressed_sha256") if isinstance(entry, dict) else None
-        if (
-            not isinstance(entry, dict)
-            or not isinstance(entry.get("sha256"), str)
-            or not isinstance(entry.get("size"), int)
-            or not isinstance(unpacked, str | None)
-        ):
+        if not isinstance(entry, dict):
             raise _package_error("malformed_manifest", layout.MANIFEST, "lists a malformed file")
-        listed.append(Listed(name, entry["sha256"], entry["size"], unpacked))
+        # What is missing or of another type equals no size and no digest.
+        unpacked = entry.get("decompressed_sha256")
+        digest = entry.get("sha256")
+        listed.append(Listed(name, str(digest), entry.get("size"), unpacked and str(unpacked)))
     return listed
 
 
@@ -383,7 +396,9 @@ def _package_payload(
         except SnapshotReadError as error:
             if error.__cause__ is None:  # a limit, not a broken stream
                 raise
-            raise _package_error("corrupt_compression", payload.name, "is not whole") from error
+            raise _package_error(
+                "corrupt_compression", payload.name, "is not whole", actual=error.__cause__
+            ) from error
     if digest.hexdigest() != expected:
         reason = "decompressed_digest_mismatch" if is_gzip else "digest_mismatch"
         raise _package_error(
