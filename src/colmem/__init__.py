@@ -15,9 +15,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from colmem.contract import Embedder
+    from colmem.embed import register as register_embedder
     from colmem.engine import Engine
+    from colmem.snapshot.verify import VerifyReport
 
-__all__ = [*_contract_names, "Engine", "__version__", "embedder", "open", "register_embedder"]
+__all__ = [
+    *_contract_names,
+    "Engine",
+    "__version__",
+    "content_hash",
+    "embedder",
+    "open",
+    "register_embedder",
+    "verify",
+]
 
 
 def open(
@@ -73,6 +84,28 @@ def embedder(key: str) -> Embedder:
     from colmem.embed import embedder as find  # noqa: PLC0415 - keeps the import light
 
     return find(key)
+
+
+def verify(path: str | Path) -> VerifyReport:
+    """Verify a snapshot directory of any format without loading it.
+
+    Raises
+    ------
+    SnapshotChecksumError
+        At the first thing that is not as the manifest says.
+    ColmemError
+        When the path is no snapshot directory.
+    """
+    from colmem.snapshot.verify import verify as verify_snapshot  # noqa: PLC0415 - light import
+
+    return verify_snapshot(path)
+
+
+def content_hash(identifier: str, fact_text: str) -> str:
+    """The content hash of an inline snapshot record: 64 hex digits."""
+    from colmem.snapshot.record import content_hash as of_record  # noqa: PLC0415 - light import
+
+    return of_record(identifier, fact_text)
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from colmem.contract import ConfigError, Embedder
 from colmem.schema import Vectors
 
+UNIT_TOLERANCE = 1e-5
 Pieces = tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]]  # flat ids, (n + 1,) offsets
 
 
@@ -47,9 +48,12 @@ def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Embedded:
 
 
 def normalised(vectors: npt.NDArray[np.floating[Any]]) -> Vectors:
-    """Rows divided by their L2 norm, zero rows left: float32 (n, dim), C-order."""
+    """Rows divided by their L2 norm: float32 (n, dim), C-order.
+
+    Zero rows, and rows of unit norm already, keep their very bits.
+    """
     norms = np.sqrt((vectors.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
-    norms[norms == 0] = 1
+    norms[(norms == 0) | (np.abs(norms - 1) < UNIT_TOLERANCE)] = 1
     return np.ascontiguousarray(vectors / norms, np.float32)
 
 

@@ -6,15 +6,16 @@ answers with the contract's types. Locks, files and recovery are the store's; ra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from colmem import bulk, cursors, maintenance, stored
+from colmem import bulk, cursors, maintenance, stored, transfer
 from colmem.contract import (
     ConfigError,
     Embedder,
@@ -43,7 +44,10 @@ from colmem.embedding import embed_texts
 from colmem.opening import Opened, Options, open_store
 from colmem.ranked import Ranker
 from colmem.schema import RowIds, Vectors
+from colmem.snapshot.hydrate import HydrateReport
+from colmem.snapshot.writer import SnapshotReport
 from colmem.store import Store, StoreReplaced, View, Write, Written
+from colmem.stored import StoredHead
 from colmem_kernels import columns as kernels
 
 ENGINE_ID = "colmem"
@@ -142,8 +146,9 @@ class Engine:
         store = self._opened.store
         view = store.view
         admitted = store.admitted(MetaFilter(reach=request.reach), view)
-        found = (store.row_of_id(id, view) for id in dict.fromkeys(request.ids))
-        return [stored.hit_of(row) for at, row in filter(None, found) if admitted.mask[at]]
+        found = store.rows_of([*dict.fromkeys(request.ids)], view, _id_of)
+        rows = [row for row in found if row is not None and admitted.mask[row]]
+        return [stored.hit_of(row) for row in store.read(rows)]
 
     def explore(self, request: ExploreRequest | None = None, /, **fields: Any) -> ExplorePage:
         """Count the admitted items along a facet, aggregated whole: never truncated."""
@@ -227,6 +232,64 @@ class Engine:
         store = self._opened.store
         store.flush_table()
         return store.table.query(query, params)
+
+    # Snapshots.
+
+    def snapshot(
+        self,
+        path: str | Path,
+        *,
+        format: str | None = None,
+        attach: bool = False,
+        base_dir: str | Path | None = None,
+        filter: MetaFilter | None = None,
+        since: str | Path | None = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> SnapshotReport:
+        """Write the store, or what a filter admits of it, as a snapshot.
+
+        Parameters
+        ----------
+        format
+            ``v2``, ``jsonl``, ``jsonl.gz``, ``package``, ``package.gz`` or ``columnar``; by default
+            a path ending in ``.jsonl`` or ``.jsonl.gz`` is that, anything else v2.
+        attach, base_dir
+            Copy small ranges of referenced files into a v2 snapshot; relative references are
+            looked up below ``base_dir`` (default: the working directory).
+        since
+            An earlier full snapshot: only what it lacks is written, and what is gone is named.
+        progress
+            Called with the number of records written since the last call.
+        """
+        return transfer.write_snapshot(
+            self._opened,
+            path,
+            format=format,
+            attach=attach,
+            base_dir=base_dir,
+            filter=filter,
+            since=since,
+            progress=progress,
+        )
+
+    def hydrate(
+        self, path: str | Path, *, progress: Callable[[int, int], object] | None = None
+    ) -> HydrateReport:
+        """Verify a snapshot of any format, then load what the store does not hold.
+
+        ``progress`` is called with the bytes done and in all. Nothing is written before the whole
+        of it has verified; running an interrupted hydrate again completes it.
+
+        Raises
+        ------
+        SnapshotChecksumError
+            When it does not verify; the store is as it was.
+        """
+        return transfer.load_snapshot(self._opened, path, progress)
+
+    def records(self, filter: MetaFilter | None = None) -> Iterator[dict[str, Any]]:
+        """The snapshot record of every admitted item, in order of id; embeddings as bytes."""
+        return transfer.records(self._opened, filter)
 
     # Maintenance.
 
@@ -327,5 +390,9 @@ class Engine:
 
 def _visible_rows(store: Store, ids: Sequence[str], view: View) -> RowIds:
     admitted = store.admitted(MetaFilter(), view)
-    found = (store.row_of_id(id, view) for id in ids)
-    return np.array([row for row, _ in filter(None, found) if admitted.mask[row]], np.int64)
+    found = store.rows_of(ids, view, _id_of)
+    return np.array([row for row in found if row is not None and admitted.mask[row]], np.int64)
+
+
+def _id_of(head: StoredHead) -> str:
+    return head.id

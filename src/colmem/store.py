@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,9 +31,9 @@ from colmem.index.pieces import PieceIndex
 from colmem.index.vector import VectorIndex
 from colmem.schema import Admitted, Mask, RowIds, Vectors
 from colmem.storage import resident
-from colmem.storage.rowlog import Forget, RowLog
+from colmem.storage.rowlog import Forget, Put, RowLog
 from colmem.storage.table import Table
-from colmem.stored import StoredItem
+from colmem.stored import StoredHead, StoredItem
 from colmem_kernels import columns as column_kernels
 
 FLUSH_ROWS = 20_000  # rows the table may lag behind the log before it is brought level
@@ -77,7 +78,8 @@ class Write:
 
     vectors : float32 (len(rows), dim); pieces : their word pieces where these are known already;
     is_bulk : more is to come, so the indexes are fed at once; keeps_seq : the rows come from
-    another generation with their sequence numbers, and are known to be new.
+    another generation with their sequence numbers, and are known to be new; replaces : each row
+    takes the place of the live row that has its id.
     """
 
     rows: list[StoredItem]
@@ -85,6 +87,7 @@ class Write:
     pieces: Pieces | None = None
     is_bulk: bool = False
     keeps_seq: bool = False
+    replaces: bool = False
     written: list[Written] = field(default_factory=list)
     error: BaseException | None = None
     done: bool = False
@@ -193,17 +196,18 @@ class Store:
             stored.from_bytes(self.log.read(int(offsets[row]), int(lengths[row]))) for row in rows
         ]
 
-    def row_of_id(self, id: str, view: View) -> tuple[int, StoredItem] | None:
-        """The live row of an id."""
-        return self._find(id, view, lambda item: item.id == id)
-
-    def row_of_fingerprint(self, fingerprint: str, view: View) -> tuple[int, StoredItem] | None:
-        """A live row of an item with a fingerprint."""
-        return self._find(fingerprint, view, lambda item: item.own_fingerprint == fingerprint)
-
-    def row_of_hash(self, content_hash: str, view: View) -> tuple[int, StoredItem] | None:
-        """The live row of a content hash."""
-        return self._find(content_hash, view, lambda item: item.content_hash == content_hash)
+    def rows_of(
+        self, names: Sequence[str], view: View, name_of: Callable[[StoredHead], str]
+    ) -> list[int | None]:
+        """For each name the live row that has it as its id, content hash or fingerprint."""
+        first = self.keys.find_first(names, view.live)
+        found: list[int | None] = []
+        for name, candidate in zip(names, first, strict=True):
+            held = None
+            if candidate >= 0:
+                held = self._find(name, view, partial(_is_named, name_of, name))
+            found.append(None if held is None else held[0])
+        return found
 
     def seqs(self, n_rows: int) -> RowIds:
         """Sequence numbers of the first rows, ascending: int64 (n_rows,)."""
@@ -215,15 +219,17 @@ class Store:
         if self._lexical_level == view.n_rows and not self._lexical_gone:
             return
         with self._lexical_lock:
-            view, gone = self.view, self._lexical_gone
+            view = self.view
+            # Writers only ever add at the end, so the first n are ours.
+            gone = self._lexical_gone[:]
             if self._lexical_level == view.n_rows and not gone:
                 return
-            self._lexical_gone = []
             self._feed_lexical(view)
             if gone:
                 self.lexical.delete(np.array(gone, np.int64))
             self.lexical.commit(view.n_rows)
             self._lexical_level = view.n_rows
+            del self._lexical_gone[: len(gone)]
             if gone and self.lexical.deleted_share > STALE_LEXICAL_SHARE:
                 self.lexical.clear()
                 self._lexical_fed = 0
@@ -295,7 +301,6 @@ class Store:
                     "forgotten, free some space or check the disk, then call again"
                 ) from error
             self._forget_rows(rows)
-            self._lexical_gone.extend(rows.tolist())
             return rows
 
     def flush_table(self) -> None:
@@ -311,6 +316,7 @@ class Store:
                 if isinstance(frame, Forget):
                     gone.append(frame.rows)
                 else:
+                    gone.append(frame.gone)
                     live = self.view.live[frame.first_row : frame.first_row + len(frame.blobs)]
                     held = zip(live, frame.blobs, strict=True)
                     rows += [stored.from_bytes(blob) for alive, blob in held if alive]
@@ -419,10 +425,9 @@ class Store:
             if isinstance(frame, Forget):
                 gone = frame.rows[self.view.live[frame.rows] != 0]
                 self._forget_rows(gone)
-                self._lexical_gone.extend(gone.tolist())
             else:
                 items = [stored.from_bytes(blob) for blob in frame.blobs]
-                self._add_rows(items, frame.offsets, frame.lengths)
+                self._add_rows(items, frame)
                 self._replayed_rows += len(items)
         if applied > self.log.length:
             raise CorruptStore(
@@ -435,32 +440,30 @@ class Store:
         taken: dict[str, str] = {}  # fingerprint or content hash -> id, of this frame
         rows: list[StoredItem] = []
         picked: list[npt.NDArray[np.int64]] = []
+        gone: list[int] = []
         for job in jobs:
             fresh = []
-            names = [_name(row) for row in job.rows]
-            candidates = self.keys.find_first(names, view.live)
-            for i, (row, name) in enumerate(zip(job.rows, names, strict=True)):
-                held = taken.get(name)
-                is_known = candidates[i] >= 0 or row.record is not None
-                if held is None and is_known and not job.keeps_seq:
-                    held = self._held_id(row, view)
-                if held is None:
+            for i, (row, held) in enumerate(zip(job.rows, self._held_rows(job, view), strict=True)):
+                held_id = taken.get(_name(row))
+                if held_id is None and held is not None:
+                    if job.replaces or self.attributes.is_expired(held[0], self._now_s()):
+                        gone.append(held[0])
+                    else:
+                        held_id = held[1].id
+                if held_id is None:
                     fresh.append(i)
                     rows.append(row)
-                    taken[name] = taken[row.id] = row.id
-                job.written.append(Written(held or row.id, held is not None))
+                    taken[_name(row)] = taken[row.id] = row.id
+                job.written.append(Written(held_id or row.id, held_id is not None))
             picked.append(np.array(fresh, np.int64))
         if not rows:
             return
-        first_row, first_seq = view.n_rows, self._next_seq()
-        for i, row in enumerate(rows):
-            row.row = first_row + i
-            if not jobs[0].keeps_seq:
-                row.seq = first_seq + i
+        self._number(rows, view, keeps_seq=jobs[0].keeps_seq)
         vectors = np.concatenate([job.vectors[at] for job, at in zip(jobs, picked, strict=True)])
+        replaced = np.array(gone, np.int64)
         try:
             self.vectors.append(np.ascontiguousarray(vectors, np.float32), sync=True)
-            put = self.log.put(first_row, [stored.to_bytes(row) for row in rows])
+            put = self.log.put(view.n_rows, [stored.to_bytes(row) for row in rows], replaced)
         except BaseException:
             self.vectors.discard()
             raise
@@ -468,42 +471,56 @@ class Store:
             for job, at in zip(jobs, picked, strict=True):
                 pieces = job.pieces or self._texts_pieces(job.rows)
                 self.pieces.append(*_take_ragged(*pieces, at))
-        self.vectors.publish(first_row + len(rows))
-        self._add_rows(rows, put.offsets, put.lengths)
+        self.vectors.publish(view.n_rows + len(rows))
+        self._add_rows(rows, put)
         if any(job.is_bulk for job in jobs):
             self._feed_rows(rows)
         self._flush_when_due()
+
+    def _held_rows(self, job: Write, view: View) -> list[tuple[int, StoredHead] | None]:
+        """For each row of a write the live row that already holds it.
+
+        An item is held by fingerprint; a foreign record by content hash, or by id; a row that
+        replaces, by id.
+        """
+        if job.keeps_seq:
+            return [None] * len(job.rows)
+        names = [row.id if job.replaces else _name(row) for row in job.rows]
+        by_name = self.keys.find_first(names, view.live)
+        by_id = self.keys.find_first([row.id for row in job.rows], view.live)
+        held: list[tuple[int, StoredHead] | None] = []
+        for row, name, a, b in zip(job.rows, names, by_name, by_id, strict=True):
+            found = None if a < 0 else self._find(name, view, _same(row, job))
+            if found is None and b >= 0:
+                found = self._find(row.id, view, partial(_is_named, _id_of, row.id))
+                if found is not None and not row.is_foreign:
+                    raise Conflict(
+                        f"id {row.id} is held by a record of other content; forget it first"
+                    )
+            held.append(found)
+        return held
+
+    def _number(self, rows: Sequence[StoredItem], view: View, *, keeps_seq: bool) -> None:
+        next_seq = int(self._seqs.values()[-1]) + 1 if self._seqs.length else 0
+        for i, row in enumerate(rows):
+            row.row = view.n_rows + i
+            if not keeps_seq:
+                row.seq = next_seq + i
+
+    @staticmethod
+    def _now_s() -> int:
+        return int(time.time())
 
     def _refuse_when_replaced(self) -> None:
         if self.is_replaced:
             raise StoreReplaced
 
-    def _next_seq(self) -> int:
-        return int(self._seqs.values()[-1]) + 1 if self._seqs.length else 0
-
-    def _held_id(self, row: StoredItem, view: View) -> str | None:
-        """The id an item is held under: a record by content hash or id, an item by fingerprint."""
-        if row.record is not None:
-            found = self.row_of_hash(row.content_hash, view) or self.row_of_id(row.id, view)
-        else:
-            found = self.row_of_fingerprint(row.own_fingerprint, view)
-            if found is None and self.row_of_id(row.id, view) is not None:
-                raise Conflict(
-                    f"id {row.id} is held by a record of other content; forget that record first"
-                )
-        return None if found is None else found[1].id
-
-    def _add_rows(
-        self,
-        rows: Sequence[StoredItem],
-        offsets: npt.NDArray[np.int64],
-        lengths: npt.NDArray[np.uint32],
-    ) -> None:
+    def _add_rows(self, rows: Sequence[StoredItem], put: Put) -> None:
         """Make written rows resident, then visible."""
         self._changed = True
         first = self.view.n_rows
-        self._offsets.append(offsets)
-        self._lengths.append(lengths)
+        self._offsets.append(put.offsets)
+        self._lengths.append(put.lengths)
         self._seqs.append([row.seq for row in rows])
         self.attributes.append(rows)
         keys: list[int] = []
@@ -515,9 +532,12 @@ class Store:
         self.keys.add(keys, key_rows, self.view.live)
         if self.pieces is not None and self.pieces.n_rows < first + len(rows):
             self.pieces.append(*self._texts_pieces(rows))
-        self._live.append(np.ones(len(rows), np.uint8))
         view = self.view
-        self.view = View(self._live.values(), view.n_live + len(rows), view.version + 1)
+        if len(put.gone):
+            self._take_out(put.gone)
+        self._live.append(np.ones(len(rows), np.uint8))
+        n_live = view.n_live + len(rows) - len(put.gone)
+        self.view = View(self._live.values(), n_live, view.version + 1)
 
     def _texts_pieces(self, rows: Sequence[StoredItem]) -> Pieces:
         assert self._pieces_of is not None
@@ -543,20 +563,28 @@ class Store:
 
     def _forget_rows(self, rows: RowIds) -> None:
         self._changed = True
-        live = self.view.live.copy()
+        self._take_out(rows)
+        view = self.view
+        self.view = View(self._live.values(), view.n_live - len(rows), view.version + 1)
+
+    def _take_out(self, rows: RowIds) -> None:
+        """Mark rows as gone in a new live mask, which readers see with the next view."""
+        live = self._live.values().copy()
         live[rows] = 0
+        self._live = GrowingArray(np.uint8, live)
+        self._lexical_gone.extend(rows.tolist())
         if self.pieces is not None:
             self.pieces.forget(rows)
-        self._live = GrowingArray(np.uint8, live)
-        self.view = View(live, self.view.n_live - len(rows), self.view.version + 1)
 
     def _find(
-        self, name: str, view: View, is_it: Callable[[StoredItem], bool]
-    ) -> tuple[int, StoredItem] | None:
+        self, name: str, view: View, is_it: Callable[[StoredHead], bool]
+    ) -> tuple[int, StoredHead] | None:
+        offsets, lengths = self._offsets.values(), self._lengths.values()
         for row in self.keys.find(name, view.live):
-            item = self.read([row])[0]
-            if is_it(item):
-                return row, item
+            blob = self.log.read(int(offsets[row]), int(lengths[row]))
+            head = stored.head_from_bytes(blob)
+            if is_it(head):
+                return row, head
         return None
 
     def _feed_lexical(self, view: View) -> None:
@@ -585,7 +613,23 @@ class Store:
 
 def _name(row: StoredItem) -> str:
     """What tells an item from others: its fingerprint, or its content hash as a foreign record."""
-    return row.own_fingerprint if row.record is None else row.content_hash
+    return row.content_hash if row.is_foreign else row.own_fingerprint
+
+
+def _id_of(head: StoredHead) -> str:
+    return head.id
+
+
+def _is_named(name_of: Callable[[StoredHead], str], name: str, head: StoredHead) -> bool:
+    return name_of(head) == name
+
+
+def _same(row: StoredItem, job: Write) -> Callable[[StoredHead], bool]:
+    if job.replaces:
+        return lambda head: head.id == row.id
+    if row.is_foreign:
+        return lambda head: head.content_hash == row.content_hash
+    return lambda head: head.own_fingerprint == row.own_fingerprint
 
 
 def _take_ragged(

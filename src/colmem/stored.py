@@ -83,9 +83,30 @@ class StoredItem(msgspec.Struct, array_like=True, gc=False):
         """The item's fingerprint, which is also the id of an item stored through the contract."""
         return self.id if self.fingerprint is None else self.fingerprint
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is another system's record, told apart by content hash, not by fingerprint."""
+        return not self.content_hash.startswith(self.own_fingerprint)
+
+
+class StoredHead(msgspec.Struct, array_like=True, gc=False):
+    """The leading fields of a row: what tells it from others, decoded without the rest."""
+
+    row: int
+    seq: int
+    id: str
+    fingerprint: str | None
+    content_hash: str
+
+    @property
+    def own_fingerprint(self) -> str:
+        """As of :class:`StoredItem`."""
+        return self.id if self.fingerprint is None else self.fingerprint
+
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(StoredItem)
+_HEAD_DECODER = msgspec.msgpack.Decoder(StoredHead)
 
 
 def stored(
@@ -164,6 +185,14 @@ def from_bytes(data: bytes) -> StoredItem:
     if row.id == "" and row.fingerprint is None:
         row.id = row.content_hash[:_FINGERPRINT_DIGITS]
     return row
+
+
+def head_from_bytes(data: bytes) -> StoredHead:
+    """Decode the leading fields of what :func:`to_bytes` wrote."""
+    head = _HEAD_DECODER.decode(data)
+    if head.id == "" and head.fingerprint is None:
+        head.id = head.content_hash[:_FINGERPRINT_DIGITS]
+    return head
 
 
 def to_batch(rows: Sequence[StoredItem]) -> pa.RecordBatch:

@@ -100,6 +100,10 @@ class Attributes:
             kernels.keep_unexpired(self._expires_s.values(len(mask)), now_s, mask)
         return self._has_expiry
 
+    def is_expired(self, row: int, now_s: int) -> bool:
+        """Whether a row's time to live has passed."""
+        return bool(self._expires_s.values()[row] <= now_s)
+
     def expired(self, n_rows: int, now_s: int) -> npt.NDArray[np.int64]:
         """Rows whose time to live has passed: int64."""
         return np.flatnonzero(self._expires_s.values(n_rows) <= now_s)

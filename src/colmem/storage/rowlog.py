@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from colmem.contract.errors import CorruptStore
 from colmem.files import AppendFile
 from colmem.schema import RowIds
 
 FILE_NAME = "items.log"
-FRAME_BYTES_MAX = 64 << 20
+NO_ROWS: RowIds = np.empty(0, np.int64)
 _MAGIC = 0x474C4D43  # "CMLG"
 _HEADER = struct.Struct("<IIQIII")  # magic, kind, first row, count, payload bytes, CRC-32
 _LENGTH = struct.Struct("<I")
@@ -29,12 +30,16 @@ _PUT, _FORGET = 1, 2
 
 
 class Put(NamedTuple):
-    """Items put by one frame: row ``first_row + i`` is ``payload[starts[i]:][:lengths[i]]``."""
+    """Items put by one frame, and the rows that they take the place of: row ``first_row + i``.
+
+    offsets : int64 (n,), positions in the file; lengths : uint32 (n,); gone : int64 (m,)
+    """
 
     first_row: int
-    offsets: np.ndarray  # int64 (n,), positions in the file
-    lengths: np.ndarray  # uint32 (n,)
+    offsets: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.uint32]
     blobs: list[bytes]
+    gone: RowIds
     end: int
 
 
@@ -62,17 +67,17 @@ class RowLog:
         """Bytes that count as written."""
         return self._file.length
 
-    def put(self, first_row: int, blobs: Sequence[bytes], *, sync: bool = True) -> Put:
-        """Append one frame of encoded items; durable on return when ``sync``."""
+    def put(self, first_row: int, blobs: Sequence[bytes], gone: RowIds = NO_ROWS) -> Put:
+        """Append one frame of encoded items and of the rows they replace; durable on return."""
         lengths = np.fromiter(map(len, blobs), np.uint32, len(blobs))
-        payload = lengths.tobytes() + b"".join(blobs)
-        start = self._append(_PUT, first_row, len(blobs), payload, sync=sync)
-        offsets = _offsets(start + _HEADER.size, lengths)
-        return Put(first_row, offsets, lengths, list(blobs), self.length)
+        head = _LENGTH.pack(len(gone)) + gone.astype("<i8").tobytes() + lengths.tobytes()
+        start = self._append(_PUT, first_row, len(blobs), head + b"".join(blobs))
+        offsets = _offsets(start + _HEADER.size + len(head), lengths)
+        return Put(first_row, offsets, lengths, list(blobs), gone, self.length)
 
     def forget(self, rows: RowIds) -> None:
         """Append one frame that forgets rows; durable on return."""
-        self._append(_FORGET, 0, len(rows), rows.astype("<i8").tobytes(), sync=True)
+        self._append(_FORGET, 0, len(rows), rows.astype("<i8").tobytes())
 
     def read(self, offset: int, length: int) -> bytes:
         """The encoded item at a position named by :class:`Put`."""
@@ -111,11 +116,11 @@ class RowLog:
         """Release the file."""
         self._file.close()
 
-    def _append(self, kind: int, first_row: int, count: int, payload: bytes, *, sync: bool) -> int:
+    def _append(self, kind: int, first_row: int, count: int, payload: bytes) -> int:
         head = _HEADER.pack(_MAGIC, kind, first_row, count, len(payload), 0)
         crc = zlib.crc32(payload, zlib.crc32(head))
         head = _HEADER.pack(_MAGIC, kind, first_row, count, len(payload), crc)
-        return self._file.append(head + payload, sync=sync)
+        return self._file.append(head + payload, sync=True)
 
     def _size(self) -> int:
         return self._file.length if self.path is None else self.path.stat().st_size
@@ -139,11 +144,15 @@ class RowLog:
         end = offset + _HEADER.size + n_bytes
         if kind == _FORGET:
             return Forget(np.frombuffer(payload, "<i8").astype(np.int64), end)
-        lengths = np.frombuffer(payload, "<u4", count)
-        offsets = _offsets(offset + _HEADER.size, lengths)
-        starts = offsets - (offset + _HEADER.size)
-        blobs = [payload[s : s + n] for s, n in zip(starts, lengths, strict=True)]
-        return Put(first_row, offsets, lengths, blobs, end)
+        (n_gone,) = _LENGTH.unpack_from(payload)
+        gone = np.frombuffer(payload, "<i8", n_gone, _LENGTH.size).astype(np.int64)
+        lengths_at = _LENGTH.size + gone.nbytes
+        lengths = np.frombuffer(payload, "<u4", count, lengths_at)
+        payload_at = offset + _HEADER.size
+        offsets = _offsets(payload_at + lengths_at + lengths.nbytes, lengths)
+        starts = (offsets - payload_at).tolist()
+        blobs = [payload[s : s + n] for s, n in zip(starts, lengths.tolist(), strict=True)]
+        return Put(first_row, offsets, lengths, blobs, gone, end)
 
     def _refuse_damage(self, offset: int, size: int) -> None:
         """Tell a torn tail (nothing whole follows) from damage in the middle."""
@@ -168,14 +177,12 @@ class RowLog:
         magic, kind, first_row, count, n_bytes, crc = _HEADER.unpack(head)
         payload = self._file.read(offset + _HEADER.size, n_bytes)
         bare = _HEADER.pack(magic, kind, first_row, count, n_bytes, 0)
-        return len(payload) == n_bytes and zlib.crc32(payload, zlib.crc32(bare)) == crc
+        return bool(len(payload) == n_bytes and zlib.crc32(payload, zlib.crc32(bare)) == crc)
 
 
-def _offsets(payload_start: int, lengths: np.ndarray) -> np.ndarray:
-    """Positions of the items of a frame: after the length table, one behind the other."""
-    offsets = np.empty(len(lengths), np.int64)
-    if len(lengths):
-        offsets[0] = payload_start + lengths.nbytes
-        np.cumsum(lengths[:-1], out=offsets[1:], dtype=np.int64)
-        offsets[1:] += offsets[0]
+def _offsets(start: int, lengths: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+    """Positions of items that stand one behind the other from ``start`` on."""
+    offsets = np.full(len(lengths), start, np.int64)
+    np.cumsum(lengths[:-1], out=offsets[1:], dtype=np.int64)
+    offsets[1:] += start
     return offsets

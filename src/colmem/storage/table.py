@@ -140,10 +140,15 @@ class Table:
         assert row is not None
         return int(row[0])
 
-    def rows(self, where: Condition, *, holding: str = "") -> RowIds:
-        """Rows a condition admits whose text holds a string, ascending: int64 (n,)."""
+    def rows(self, where: Condition, *, holding: str = "", order: str = "row") -> RowIds:
+        """Rows a condition admits whose text holds a string, in order of a column: int64 (n,).
+
+        Text is ordered by its UTF-8 bytes.
+        """
         cursor = self._con.cursor()
-        sql = f'SELECT "row" FROM items WHERE ({where.sql}) AND contains(text, ?) ORDER BY "row"'
+        sql = (
+            f'SELECT "row" FROM items WHERE ({where.sql}) AND contains(text, ?) ORDER BY "{order}"'
+        )
         numbers: RowIds = cursor.execute(sql, [*where.params, holding]).fetchnumpy()["row"]
         return np.asarray(numbers, np.int64)
 
