@@ -1,0 +1,45 @@
+"""NumPy twins of the kernels of rescoring.py: the test oracle, and readable definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+
+def maxsim(
+    table: npt.NDArray[np.int8],
+    inverse_norms: npt.NDArray[np.float32],
+    query: npt.NDArray[np.float32],
+    weights: npt.NDArray[np.float32],
+    pieces: npt.NDArray[np.uint16],
+    offsets: npt.NDArray[np.int64],
+    slots: npt.NDArray[np.int32],
+    cosines: npt.NDArray[np.float32],
+    out: npt.NDArray[np.float32],
+) -> None:
+    """Twin of :func:`colmem_kernels.rescoring.maxsim`; leaves the scratch arrays alone."""
+    del slots, cosines
+    for i in range(len(out)):
+        own = pieces[offsets[i] : offsets[i + 1]]
+        if len(own) == 0:
+            out[i] = 0
+            continue
+        rows = table[own].astype(np.float32) * inverse_norms[own][:, None]
+        out[i] = weights @ np.maximum((rows @ query.T).max(axis=0), 0)
+
+
+def mark_turns(
+    pieces: npt.NDArray[np.uint16],
+    offsets: npt.NDArray[np.int64],
+    in_query: npt.NDArray[np.uint8],
+    colon: int,
+    question_mark: int,
+    name_pieces_max: int,
+    out: npt.NDArray[np.uint8],
+) -> None:
+    """Twin of :func:`colmem_kernels.rescoring.mark_turns`."""
+    for i in range(len(out)):
+        own = pieces[offsets[i] : offsets[i + 1]].tolist()
+        name = own[: own.index(colon)] if colon in own else []
+        is_named = 0 < len(name) <= name_pieces_max and bool(in_query[name].all())
+        out[i] = is_named + 2 * (question_mark in own)

@@ -1,0 +1,115 @@
+"""Late interaction over word pieces: how well an item's pieces cover a query's, and dialogue marks.
+
+Each distinct piece of all candidates is compared with the query's once; items share most of theirs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import types
+
+from colmem_kernels._jit import kernel
+
+_TABLE = types.Array(types.int8, 2, "C", readonly=True)
+_FLOATS = types.Array(types.float32, 1, "C", readonly=True)
+_QUERY = types.Array(types.float32, 2, "C", readonly=True)
+_PIECES = types.Array(types.uint16, 1, "C", readonly=True)
+_OFFSETS = types.Array(types.int64, 1, "C", readonly=True)
+_FLAGS = types.Array(types.uint8, 1, "C", readonly=True)
+_SLOTS = types.Array(types.int32, 1, "C")
+_COSINES = types.Array(types.float32, 2, "C")
+_OUT = types.Array(types.float32, 1, "C")
+_FLAGS_OUT = types.Array(types.uint8, 1, "C")
+
+
+@kernel(
+    types.void(_TABLE, _FLOATS, _QUERY, _FLOATS, _PIECES, _OFFSETS, _SLOTS, _COSINES, _OUT),
+    fastmath=True,
+)
+def maxsim(
+    table: npt.NDArray[np.int8],
+    inverse_norms: npt.NDArray[np.float32],
+    query: npt.NDArray[np.float32],
+    weights: npt.NDArray[np.float32],
+    pieces: npt.NDArray[np.uint16],
+    offsets: npt.NDArray[np.int64],
+    slots: npt.NDArray[np.int32],
+    cosines: npt.NDArray[np.float32],
+    out: npt.NDArray[np.float32],
+) -> None:
+    """Weighted mean, over the query's pieces, of the best cosine with any of an item's pieces.
+
+    table : int8 (n_vocab, dim); inverse_norms : float32 (n_vocab,), 1 / norm of each table row;
+    query : float32 (q, dim), rows L2-normalised; weights : float32 (q,), summing to 1;
+    pieces : uint16 (total,), each below n_vocab; offsets : int64 (n + 1,), where items begin.
+    slots : int32 (n_vocab,), zeros, and cosines : float32 (min(total, n_vocab), q) are scratch.
+    out : float32 (n,), 0..1; a negative best and an item without pieces count as 0.
+
+    O(distinct pieces * q * dim + total * q).
+
+    Source: Khattab and Zaharia 2020 (ColBERT), section 3.3, equation 3; here a mean weighted by
+    inverse document frequency over static rows, not below 0.
+    """
+    n_query, dim = query.shape
+    n_distinct = 0
+    row = np.empty(dim, np.float32)
+    for at in range(offsets[0], offsets[offsets.shape[0] - 1]):
+        piece = pieces[at]
+        if slots[piece] != 0:
+            continue
+        for k in range(dim):
+            row[k] = np.float32(table[piece, k])
+        for j in range(n_query):
+            total = np.float32(0)
+            for k in range(dim):
+                total += row[k] * query[j, k]
+            cosines[n_distinct, j] = total * inverse_norms[piece]
+        n_distinct += 1
+        slots[piece] = n_distinct
+    best = np.empty(n_query, np.float32)
+    for i in range(out.shape[0]):
+        best[:] = 0
+        for at in range(offsets[i], offsets[i + 1]):
+            slot = slots[pieces[at]] - 1
+            for j in range(n_query):
+                best[j] = max(best[j], cosines[slot, j])
+        mean = np.float32(0)
+        for j in range(n_query):
+            mean += weights[j] * best[j]
+        out[i] = mean
+
+
+@kernel(types.void(_PIECES, _OFFSETS, _FLAGS, types.int64, types.int64, types.int64, _FLAGS_OUT))
+def mark_turns(
+    pieces: npt.NDArray[np.uint16],
+    offsets: npt.NDArray[np.int64],
+    in_query: npt.NDArray[np.uint8],
+    colon: int,
+    question_mark: int,
+    name_pieces_max: int,
+    out: npt.NDArray[np.uint8],
+) -> None:
+    """Mark turns of a dialogue: 1 when the query names the speaker, 2 when the turn asks, or both.
+
+    A turn reads ``speaker: words``; the speaker is named when each of its at most
+    ``name_pieces_max`` pieces is among the query's.
+
+    pieces, offsets : as for :func:`maxsim`; in_query : uint8 (n_vocab,), 1 for the query's pieces;
+    colon, question_mark : piece ids; out : uint8 (n,). O(total).
+    """
+    for i in range(out.shape[0]):
+        first, last = offsets[i], offsets[i + 1]
+        mark = 0
+        for at in range(first, min(last, first + name_pieces_max + 1)):
+            if pieces[at] == colon:
+                if at > first:
+                    mark = 1
+                break
+            if in_query[pieces[at]] == 0:
+                break
+        for at in range(first, last):
+            if pieces[at] == question_mark:
+                mark |= 2
+                break
+        out[i] = mark

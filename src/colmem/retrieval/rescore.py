@@ -1,0 +1,131 @@
+"""Rescores the best of a ranking by MaxSim: each piece of the query looks for its like in the item.
+
+Finer than one vector a text, at the price of the items' piece ids: used on the best candidates
+only. The candidates below keep their order and never score above a rescored one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from colmem.retrieval.fuse import Weights, ranked
+from colmem.schema import Candidates, Scores
+
+Pieces = npt.NDArray[np.uint16]
+Offsets = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+class QueryPieces(NamedTuple):
+    """A query in word pieces.
+
+    content : uint16 (k,), distinct pieces without function words and punctuation (all of them when
+    nothing else is there), in order of first mention; fit : share of its words that the vocabulary
+    holds whole, 0..1.
+    """
+
+    content: Pieces
+    fit: float
+
+
+def read_query(
+    pieces: Pieces,
+    *,
+    piece_text: Callable[[int], str],
+    is_function_word: Flags,
+    is_punctuation: Flags,
+) -> QueryPieces:
+    """Split a query's pieces into what carries its meaning, and how well the vocabulary knows it.
+
+    A word cut into parts, or outside ASCII, is one the English vocabulary does not hold: a low
+    share tells of another language, a name or a code, where matching words is worth more.
+    """
+    words: list[bool] = []
+    for piece in pieces.tolist():
+        text = piece_text(piece)
+        if text.startswith("##") and len(text) > 2:
+            if words:
+                words[-1] = False
+        elif not is_punctuation[piece]:
+            words.append(text.isascii() and text != "[UNK]")
+    content = _distinct(
+        p for p in pieces.tolist() if not (is_function_word[p] or is_punctuation[p])
+    )
+    return QueryPieces(
+        np.array(content or _distinct(pieces.tolist()), np.uint16),
+        sum(words) / len(words) if words else 0.0,
+    )
+
+
+def piece_weights(content: Pieces, frequency: npt.NDArray[np.int64], n_items: int) -> Scores:
+    """Inverse document frequencies of pieces, summing to 1: float32 (k,).
+
+    frequency : int64 (n_vocab,), in how many of the ``n_items`` items each piece stands.
+
+    Source: Robertson and Spärck Jones 1976, as in BM25.
+    """
+    held = np.minimum(frequency[content], n_items).astype(np.float64)
+    weights = np.log1p((n_items - held + 0.5) / (held + 0.5))
+    shares: Scores = (weights / weights.sum()).astype(np.float32)
+    return shares
+
+
+def maxsim(
+    content: Pieces,
+    weights: Scores,
+    pieces: Pieces,
+    offsets: Offsets,
+    *,
+    table: npt.NDArray[np.int8],
+    inverse_norms: Scores,
+) -> Scores:
+    """Weighted mean of each query piece's best cosine in every item: float32 (n,), 0..1.
+
+    pieces, offsets : uint16 (total,), int64 (n + 1,), the items' pieces end to end from 0;
+    table : int8 (n_vocab, dim); inverse_norms : float32 (n_vocab,), 1 / norm of its rows.
+    """
+    from colmem_kernels import rescoring  # noqa: PLC0415 - numba only with the first query
+
+    query = table[content].astype(np.float32) * inverse_norms[content][:, None]
+    n_vocab = len(table)
+    out = np.empty(len(offsets) - 1, np.float32)
+    rescoring.maxsim(
+        table,
+        inverse_norms,
+        query,
+        weights,
+        pieces,
+        offsets,
+        np.zeros(n_vocab, np.int32),
+        np.empty((min(len(pieces), n_vocab), len(content)), np.float32),
+        out,
+    )
+    return out
+
+
+def rescore(ranking: Candidates, scores: Scores, weights: Weights) -> Candidates:
+    """Blend MaxSim into the scores of the best ``len(scores)`` candidates and rank anew.
+
+    scores : float32 (k,), MaxSim of the ranking's first k rows; mapped to 0..1 over these.
+    """
+    k = len(scores)
+    if k == 0 or weights.maxsim == 0:
+        return ranking
+    keep = np.float32(1.0 - weights.maxsim)
+    low, high = float(scores.min()), float(scores.max())
+    unit = (
+        (scores - np.float32(low)) / np.float32(high - low) if high > low else np.zeros_like(scores)
+    )
+    head = ranked(ranking.rows[:k], keep * ranking.scores[:k] + np.float32(weights.maxsim) * unit)
+    below = np.minimum(keep * ranking.scores[k:], head.scores[-1])
+    return Candidates(
+        np.concatenate([head.rows, ranking.rows[k:]]), np.concatenate([head.scores, below])
+    )
+
+
+def _distinct(values: Iterable[int]) -> list[int]:
+    return list(dict.fromkeys(values))

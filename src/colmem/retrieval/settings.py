@@ -1,0 +1,106 @@
+"""Every weight of hybrid ranking, as recorded in the store.
+
+The defaults were chosen by ``bench/quality.py`` on LoCoMo-a, SciFact, the development part of
+CoSQA and four languages of XQuAD; the gain of each step is in bench/results/quality.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from colmem.contract.errors import ConfigError
+
+# The upper bound of each setting that is a count; every other one is a share or weight in 0..1.
+_COUNTS_MAX = {"pool_per_leg": 10_000, "rescore_top": 1_000, "dialogue_expand": 200}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingSettings:
+    """Weights and depths of hybrid ranking.
+
+    pool_per_leg
+        How many of each leg's best are fused; independent of the page asked for.
+    rescore_top
+        How many of the fused best are rescored by MaxSim; 0 switches it off.
+    weight_vector, weight_maxsim
+        Shares of the cosine and of MaxSim in a score; the rest is BM25's.
+    fit_full, fit_min
+        A query whose share of words known whole to the embedder is below ``fit_full`` gets both
+        shares reduced in proportion, at most to ``fit_min`` of them.
+    dialogue
+        Whether turns of a conversation lend each other their scores (the weights below).
+    dialogue_previous, dialogue_next, dialogue_second
+        Share of the score of the turn before, after, and two away on either side.
+    dialogue_answer
+        Further share of the turn before when it asks a question.
+    dialogue_thread
+        Share of the mean of the three best scores of the whole conversation.
+    dialogue_named
+        Bonus of a turn whose speaker the query names.
+    dialogue_expand
+        Turns beside this many of the best become candidates too.
+    near_duplicates
+        Cosine from which two hits count as near-identical, of which a page keeps the better one
+        and the rest follow after all others; 0 (the default) keeps every hit in its place.
+    """
+
+    pool_per_leg: int = 200
+    rescore_top: int = 100
+    weight_vector: float = 0.4
+    weight_maxsim: float = 0.3
+    fit_full: float = 0.7
+    fit_min: float = 0.3
+    dialogue: bool = True
+    dialogue_previous: float = 0.1
+    dialogue_next: float = 0.1
+    dialogue_second: float = 0.1
+    dialogue_answer: float = 0.3
+    dialogue_thread: float = 0.5
+    dialogue_named: float = 0.2
+    dialogue_expand: int = 0
+    near_duplicates: float = 0.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _check(field.name, getattr(self, field.name), type(field.default))
+        if self.weight_vector + self.weight_maxsim > 1:
+            raise ConfigError(
+                f"ranking settings weight_vector {self.weight_vector} and weight_maxsim "
+                f"{self.weight_maxsim} exceed 1 together; lower one of them"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name to value, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> RankingSettings:
+        """Settings from names and values; what is not named takes its default.
+
+        Raises
+        ------
+        ConfigError
+            When a name is unknown or a value is out of its range.
+        """
+        known = {field.name for field in fields(cls)}
+        unknown = sorted(set(values) - known)
+        if unknown:
+            raise ConfigError(
+                f"ranking setting `{unknown[0]}` is unknown; expected one of "
+                + ", ".join(sorted(known))
+            )
+        return cls(**values)
+
+
+def _check(name: str, value: Any, kind: type) -> None:
+    if kind is bool:
+        if not isinstance(value, bool):
+            raise ConfigError(f"ranking setting `{name}` is {value!r}, expected true or false")
+        return
+    most = _COUNTS_MAX.get(name)
+    expected = f"an integer from 0 to {most}" if most else "a number from 0 to 1"
+    is_number = isinstance(value, int if most else (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= (most or 1):
+        raise ConfigError(f"ranking setting `{name}` is {value!r}, expected {expected}")
