@@ -22,7 +22,7 @@ from colmem.contract.timestamps import Timestamp
 
 Value = TypeVar("Value")
 
-_MINUS_ZERO = re.compile(rb"(?<=[:\[,\s])-0(?![.0-9eE])")
+_MINUS_ZERO = re.compile(rb"-0(?:[\s,\]}]|$)")  # may also find text, which costs time only
 _PATH = re.compile(r"(?s)(.*) - at `(.*)`")
 
 
