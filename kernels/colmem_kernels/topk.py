@@ -5,6 +5,8 @@ The best so far stand in a heap whose root is the worst of them: one comparison 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from numba import types
@@ -27,8 +29,8 @@ def heap_offer(
     rows: npt.NDArray[np.int64],
     scores: npt.NDArray[np.float32],
     count: int,
-    row: int,
-    score: float,
+    row: Any,
+    score: Any,
 ) -> int:
     """Offer a row to the heap of the best ``len(rows)``; returns the new count.
 

@@ -7,24 +7,21 @@ Readers take one immutable view and then no lock; appends come from one thread a
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, cast
+from threading import Lock
+from typing import cast
 
 import numpy as np
 
 from colmem.contract.errors import CorruptStore, InvalidRequest
 from colmem.files import AppendFile
-from colmem.schema import Admitted, Candidates, Mask, RowIds, Scores, Vectors
-from colmem_kernels.similarity import dot_rows, dot_top
+from colmem.index.codes import Codes, worth_coding
+from colmem.index.vector_search import Found, SearchView, Workers, search_view
+from colmem.schema import Admitted, Candidates, RowIds, Scores, Vectors
+from colmem_kernels.similarity import dot_rows
 
 EMBEDDINGS_NAME = "embeddings.f32"
-
-
-class _View(NamedTuple):
-    """What a reader sees: vectors float32 (>= n_rows, dim)."""
-
-    n_rows: int
-    vectors: Vectors
 
 
 class VectorIndex:
@@ -37,6 +34,8 @@ class VectorIndex:
         self, folder: Path | None, dim: int, *, n_rows: int, read_only: bool = False
     ) -> None:
         self.dim = dim
+        self._folder = folder
+        self._read_only = read_only
         self._path = None if folder is None else folder / EMBEDDINGS_NAME
         if folder is None and n_rows:
             raise ValueError(f"n_rows is {n_rows}, but vectors kept in memory start empty")
@@ -57,6 +56,9 @@ class VectorIndex:
             )
         except OSError as error:
             raise CorruptStore(f"{self._path} cannot be opened: {error.strerror}") from error
+        self._codes: Codes | None = None
+        self._executor: ThreadPoolExecutor | None = None
+        self._executor_lock = Lock()
         self._view = self._make_view(n_rows)
 
     @property
@@ -111,16 +113,29 @@ class VectorIndex:
         self._view = self._make_view(n_rows)
 
     def flush(self) -> None:
-        """Make everything appended durable."""
+        """Make everything appended durable, and write the codes beside it."""
         self._file.sync()
+        if self._codes is not None and not self._read_only:
+            self._codes.flush()
 
     def close(self) -> None:
-        """Release the file; searches still running finish."""
+        """Release the files; searches still running finish."""
+        with self._executor_lock:
+            if self._executor is not None:
+                self._executor.shutdown()
         self._file.close()
+        if self._codes is not None:
+            self._codes.close()
 
-    def _make_view(self, n_rows: int) -> _View:
-        held = self._file.array(np.float32, n_rows * self.dim)
-        return _View(n_rows, cast(Vectors, held).reshape(n_rows, self.dim))
+    def _make_view(self, n_rows: int) -> SearchView:
+        held = cast(Vectors, self._file.array(np.float32, n_rows * self.dim))
+        vectors = held.reshape(n_rows, self.dim)
+        if not worth_coding(n_rows, self.dim):
+            return SearchView(n_rows, vectors, None)
+        if self._codes is None:
+            self._codes = Codes(self._folder, self.dim, n_rows=n_rows, read_only=self._read_only)
+        self._codes.extend(vectors)
+        return SearchView(n_rows, vectors, self._codes.view())
 
     # Reading -----------------------------------------------------------------------------------
 
@@ -138,27 +153,39 @@ class VectorIndex:
     def search(
         self, query: Vectors, k: int, admitted: Admitted, *, exact: bool = False, threads: int = 1
     ) -> Candidates:
-        """Find the k best admitted rows, best first; ``exact`` compares every admitted embedding."""
-        return self.search_with_bounds(query, k, admitted, exact=exact, threads=threads)[0]
+        """Find the k best admitted rows, best first; ``exact`` compares every admitted one."""
+        return self._search(query, k, admitted, exact=exact, threads=threads).best
 
     def score_bounds(
         self, query: Vectors, admitted: Admitted, *, exact: bool = False, threads: int = 1
     ) -> tuple[float, float]:
-        """Lowest and highest score of the admitted rows; (0, 0) when none is admitted."""
-        _, lowest, highest = self.search_with_bounds(
-            query, 1, admitted, exact=exact, threads=threads
-        )
-        return lowest, highest
+        """Lowest and highest score of the admitted rows; (0, 0) when none is admitted.
+
+        Exact when few are admitted or ``exact`` is set, else a close, deterministic estimate.
+        """
+        found = self._search(query, 1, admitted, exact=exact, threads=threads)
+        return found.lowest, found.highest
 
     def search_with_bounds(
         self, query: Vectors, k: int, admitted: Admitted, *, exact: bool = False, threads: int = 1
     ) -> tuple[Candidates, float, float]:
-        """:meth:`search` and :meth:`score_bounds` in one pass."""
+        """Do :meth:`search` and :meth:`score_bounds` in one pass."""
+        return self._search(query, k, admitted, exact=exact, threads=threads)
+
+    def _search(
+        self, query: Vectors, k: int, admitted: Admitted, *, exact: bool, threads: int
+    ) -> Found:
         query = self._checked_query(query)
-        view = self._view
-        mask = _checked_mask(admitted, view.n_rows)
-        n_rows = min(len(mask), view.n_rows)
-        return _exact_top(view.vectors, query, mask, n_rows, min(k, admitted.count))
+        workers = Workers(self._executor_of(threads), threads)
+        return search_view(self._view, query, k, admitted, workers, exact=exact)
+
+    def _executor_of(self, threads: int) -> ThreadPoolExecutor | None:
+        if threads <= 1:
+            return None
+        with self._executor_lock:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(threads - 1, "colmem-vectors")
+            return self._executor
 
     def _checked_query(self, query: Vectors) -> Vectors:
         query = np.ascontiguousarray(query, np.float32)
@@ -169,27 +196,3 @@ class VectorIndex:
                 f"query embedding holds NaN or infinity, expected {self.dim} finite numbers"
             )
         return query
-
-
-def _checked_mask(admitted: Admitted, n_rows: int) -> Mask:
-    mask = admitted.mask
-    assert mask.dtype == np.uint8
-    return np.ascontiguousarray(mask[:n_rows])
-
-
-def _exact_top(
-    vectors: Vectors, query: Vectors, mask: Mask, n_rows: int, k: int
-) -> tuple[Candidates, float, float]:
-    rows = np.empty(max(k, 0), np.int64)
-    scores = np.empty(max(k, 0), np.float32)
-    bounds = np.empty(2, np.float32)
-    count = dot_top(vectors, query, mask, 0, n_rows, rows, scores, bounds)
-    best = _ordered(rows[:count], scores[:count])
-    if bounds[0] > bounds[1]:
-        return best, 0.0, 0.0
-    return best, float(bounds[0]), float(bounds[1])
-
-
-def _ordered(rows: RowIds, scores: Scores) -> Candidates:
-    order = np.lexsort((rows, -scores))
-    return Candidates(rows[order], scores[order])
