@@ -39,7 +39,7 @@ WORD_OF_STEP = np.array(
 
 
 @kernel(None)
-def _pack_block(key: int | np.int64, block: npt.NDArray[np.uint32], lane: int) -> None:
+def _pack_block(key: int | np.int64, block: npt.NDArray[np.uint32], lane: int | np.int64) -> None:
     """Write the one padded MD5 block of a gram: its UTF-8, 0x80, zeros, the length in bits."""
     for w in range(16):
         block[w, lane] = 0
@@ -105,7 +105,7 @@ def _md5_lanes(
 
 @kernel(None)
 def _settle(
-    waiting: int,
+    waiting: int | np.int64,
     block: npt.NDArray[np.uint32],
     a: npt.NDArray[np.uint32],
     b: npt.NDArray[np.uint32],
@@ -165,7 +165,7 @@ def hash_texts(
     d = np.empty(LANES, np.uint32)
     keys = np.zeros(LANES, np.int64)
     owners = np.zeros(LANES, np.int64)
-    waiting = 0
+    waiting = np.int64(0)  # a literal would compile the helpers twice
     for t in range(n):
         start, stop = offsets[t], offsets[t + 1]
         grams = max(1, stop - start - 2)
@@ -187,7 +187,7 @@ def hash_texts(
             waiting += 1
             if waiting == LANES:
                 _settle(waiting, block, a, b, c, d, keys, owners, cache, sums)
-                waiting = 0
+                waiting = np.int64(0)
     if waiting > 0:
         _settle(waiting, block, a, b, c, d, keys, owners, cache, sums)
     for t in range(n):

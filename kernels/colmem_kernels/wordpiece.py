@@ -35,6 +35,7 @@ _TABLES = ", ".join(
     _READ.format(dtype, 1) for dtype in ("uint8", "uint16", "uint16", "int32", "uint8", "int64")
 )
 
+# Locals begin as np.int64, not as literals: a helper would be compiled once more for a literal.
 Int: TypeAlias = int | np.integer[Any]
 U = np.uint64  # an unsigned index spares the test for a negative one
 
@@ -90,9 +91,9 @@ def _finish_word(
     count = n_pieces + 1
     begin = first_end
     while begin < n_bytes:
-        state: Int = ROOT_CONTINUE
+        state: Int = np.int64(ROOT_CONTINUE)
         base = nodes[ROOT_CONTINUE] >> BASE_SHIFT
-        best_id: Int = 0
+        best_id: Int = np.int64(0)
         best_end = begin
         at = begin
         while at < n_bytes:
@@ -133,18 +134,18 @@ def _encode_one(
 ) -> Int:
     """Append the piece ids of ``text[start:stop]`` to ``pieces`` and return the new count."""
     count = n_pieces
-    n_bytes: Int = 0
-    n_chars: Int = 0
+    n_bytes: Int = np.int64(0)
+    n_chars: Int = np.int64(0)
     root_base = nodes[ROOT_START] >> BASE_SHIFT
-    state: Int = ROOT_START
+    state: Int = np.int64(ROOT_START)
     base: Int = root_base
-    first_id: Int = 0
-    first_end: Int = 0
+    first_id: Int = np.int64(0)
+    first_end: Int = np.int64(0)
     i = start
     while True:
-        kind: Int = SPACE  # the end of the text ends a word as a space does
-        size: Int = 1
-        chars: Int = 1
+        kind: Int = np.int64(SPACE)  # the end of the text ends a word as a space does
+        size: Int = np.int64(1)
+        chars: Int = np.int64(1)
         if i < stop:
             kind = np.int64(ascii_map[text[U(i)]])
             if kind >= ASCII_WORD_MIN:
@@ -199,8 +200,8 @@ def _encode_one(
                 count += 1
             else:
                 count = _finish_word(nodes, word, n_bytes, first_id - 1, first_end, pieces, count)
-            n_bytes = n_chars = first_id = first_end = 0
-            state = ROOT_START
+            n_bytes = n_chars = first_id = first_end = np.int64(0)
+            state = np.int64(ROOT_START)
             base = root_base
         if kind == SPACE:
             continue
@@ -224,8 +225,8 @@ def _encode_one(
         if kind != WORD:  # a punctuation mark or an ideograph is a word of its own
             pieces[U(count)] = first_id - 1 if first_end == n_bytes else UNKNOWN
             count += 1
-            n_bytes = n_chars = first_id = first_end = 0
-            state = ROOT_START
+            n_bytes = n_chars = first_id = first_end = np.int64(0)
+            state = np.int64(ROOT_START)
             base = root_base
 
 
@@ -260,7 +261,7 @@ def encode_texts(
     """
     word = np.empty(WORD_BYTES_MAX, np.uint8)
     spelling = np.empty(SPELLING_BYTES_MAX, np.uint8)
-    written: Int = 0
+    written: Int = np.int64(0)
     piece_offsets[0] = 0
     for t in range(len(offsets) - 1):
         written = _encode_one(
@@ -387,7 +388,7 @@ def cap_pieces(
     kept : uint16, at least the sum of ``min(count, pieces_max)`` over the texts; written
     kept_offsets : int64 (n + 1,); written
     """
-    written: Int = 0
+    written: Int = np.int64(0)
     kept_offsets[0] = 0
     for t in range(len(offsets) - 1):
         for p in range(offsets[t], min(offsets[t + 1], offsets[t] + pieces_max)):
