@@ -121,3 +121,65 @@ def count_mask(mask: Any) -> int:
     for i in range(mask.shape[0]):
         n += mask[i]
     return n
+
+
+@kernel(nb.void(_U32, _U32, _U32, nb.uint32, _I64, _OUT_I64))
+def thread_keys(
+    source_kinds: Any, threads: Any, sources: Any, conversation: Any, rows: Any, out: Any
+) -> None:
+    """Conversation of each row: int64 (n,), from its thread id, else its source id; -1 for none.
+
+    Only rows whose source kind is the code ``conversation`` have one.
+    """
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        out[i] = -1
+        if source_kinds[row] == conversation:
+            if threads[row]:
+                out[i] = nb.int64(threads[row]) << 1
+            elif sources[row]:
+                out[i] = (nb.int64(sources[row]) << 1) | 1
+
+
+@kernel(
+    nb.void(
+        _U32, _U32, _U32, nb.uint32, _U8, _I64, _I64, nb.int64, nb.types.Array(nb.int64, 2, "C")
+    )
+)
+def beside(
+    source_kinds: Any,
+    threads: Any,
+    sources: Any,
+    conversation: Any,
+    mask: Any,
+    rows: Any,
+    keys: Any,
+    reach: Any,
+    out: Any,
+) -> None:
+    """Admitted rows of the same conversation: two and one before, one and two after, else -1.
+
+    keys : as of :func:`thread_keys`; reach : rows looked at on either side; out : int64 (n, 4).
+    """
+    for i in range(rows.shape[0]):
+        out[i, :] = -1
+        if keys[i] < 0:
+            continue
+        by_thread = keys[i] & 1 == 0
+        code = nb.uint32(keys[i] >> 1)
+        for side in range(2):
+            step = 1 if side else -1
+            found = 0
+            row = rows[i] + step
+            left = reach
+            while found < 2 and left > 0 and 0 <= row < mask.shape[0]:
+                same = (
+                    threads[row] == code
+                    if by_thread
+                    else (threads[row] == 0 and sources[row] == code)
+                )
+                if mask[row] and same and source_kinds[row] == conversation:
+                    out[i, (2 + found) if side else (1 - found)] = row
+                    found += 1
+                row += step
+                left -= 1

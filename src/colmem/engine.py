@@ -175,7 +175,7 @@ class Engine:
         key = cursors.digest(request.mode, request.filter, request.query)
         offset = 0 if request.cursor is None else cursors.decode_position(request.cursor, key)
         opened = self._opened
-        rows, scores, has_more = Ranker(opened.store, opened.embedder).page(request, offset)
+        rows, scores, has_more = self._ranker(opened).page(request, offset)
         cursor = cursors.encode_position(key, offset + len(rows)) if has_more else None
         found = zip(opened.store.read(rows), scores.tolist(), strict=True)
         return FetchPage([stored.hit_of(row, score) for row, score in found], cursor)
@@ -338,6 +338,10 @@ class Engine:
         self.close()
 
     # Inside.
+
+    @staticmethod
+    def _ranker(opened: Opened) -> Ranker:
+        return Ranker(opened.store, opened.embedder, opened.ranking)
 
     def _write(self, items: Sequence[StoreItem]) -> Receipts:
         written = self._write_rows(items, None, is_bulk=False)

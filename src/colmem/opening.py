@@ -19,6 +19,7 @@ from colmem.embed import embedder as embedder_of
 from colmem.embedding import pieces_function
 from colmem.files import fsync_folder
 from colmem.index.analyser import ANALYSER_VERSION
+from colmem.retrieval.settings import RankingSettings
 from colmem.settings import EmbedderRecord, Settings
 from colmem.storage.lock import StoreLock
 from colmem.storage.table import FILE_NAME as TABLE_FILE
@@ -37,6 +38,7 @@ class Opened(NamedTuple):
     settings: Settings
     embedder: Embedder | None
     embedder_problem: str
+    ranking: RankingSettings
     release: Callable[[], None]
 
 
@@ -67,7 +69,7 @@ def open_store(path: str | Path, options: Options) -> Opened:
         settings = _new_settings(embedder)
         table = Table(None, threads=options.threads, memory_limit=options.memory_limit)
         store = _store(None, 0, embedder.dim, embedder, table, options)
-        return Opened(store, settings, embedder, "", table.close)
+        return Opened(store, settings, embedder, "", RankingSettings(), table.close)
     folder = Path(path)
     exists = store_settings.check_folder(folder, create=options.create and not options.read_only)
     if not exists:
@@ -102,6 +104,7 @@ def _open_locked(
         generation = table.state()[0]
         recorded = settings.embedder(generation)
         embedder, problem = _resolve(recorded, wanted, folder)
+        ranking = RankingSettings.from_dict(settings.ranking)
         if not options.read_only:
             remove_other_generations(folder, generation)
         store = _store(folder, generation, recorded.dim, embedder, table, options)
@@ -113,7 +116,7 @@ def _open_locked(
         table.close()
         lock.release()
 
-    return Opened(store, settings, embedder, problem, release)
+    return Opened(store, settings, embedder, problem, ranking, release)
 
 
 def remove_other_generations(folder: Path, generation: int) -> None:
@@ -156,6 +159,7 @@ def _new_settings(embedder: Embedder) -> Settings:
     return Settings(
         colmem=__version__,
         analyser=ANALYSER_VERSION,
+        ranking=RankingSettings().to_dict(),
         generations={"0": EmbedderRecord(embedder.key, embedder.dim)},
     )
 

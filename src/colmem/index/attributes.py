@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from colmem.contract import Facet, MetaFilter, Namespace, Timestamp, path_prefix
+from colmem.contract import Facet, MetaFilter, Namespace, SourceKind, Timestamp, path_prefix
 from colmem.index.growing import Dictionary, GrowingArray
-from colmem.schema import Mask
+from colmem.schema import Mask, RowIds
 from colmem.stored import StoredItem
 from colmem_kernels import columns as kernels
 
+TURNS_REACH_ROWS = 64  # how far off in order of storing the next turn is looked for
 TIED_VALUES_MAX = 2_000  # buckets sorted as strings; more are sorted by rank
 NEVER = int(np.iinfo(np.int64).max)
 _UNSET = int(np.iinfo(np.int64).min)
@@ -169,17 +170,23 @@ class Attributes:
         pairs.sort(key=lambda pair: (-pair[1], pair[0]))
         return pairs[:limit], len(held)
 
-    def codes(self, name: str, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        """Codes of a field at rows: uint32 (len(rows),)."""
-        return self._codes[name].values()[rows]
+    def turns(self, rows: RowIds, mask: Mask) -> tuple[RowIds, RowIds]:
+        """The conversations of rows, and the admitted rows beside each in it.
 
-    def column(self, name: str, n_rows: int) -> npt.NDArray[np.uint32]:
-        """Codes of a field of the first rows: uint32 (n_rows,), read-only by agreement."""
-        return self._codes[name].values(n_rows)
-
-    def dictionary(self, name: str) -> Dictionary:
-        """The distinct values of a field."""
-        return self._values[name]
+        Returns int64 (n,), -1 for a row that is no turn, and int64 (n, 4): two and one before, one
+        and two after, -1 where there is none nearby.
+        """
+        n = len(mask)
+        columns = [
+            self._codes[name].values(n) for name in ("source_kind", "thread_id", "source_id")
+        ]
+        conversation = self._values["source_kind"].code(SourceKind.CONVERSATION)
+        keys = np.full(len(rows), -1, np.int64)
+        beside = np.full((len(rows), 4), -1, np.int64)
+        if conversation:
+            kernels.thread_keys(*columns, conversation, rows, keys)
+            kernels.beside(*columns, conversation, mask, rows, keys, TURNS_REACH_ROWS, beside)
+        return keys, beside
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Every array of the columns, for :meth:`restore`."""
