@@ -19,7 +19,7 @@ from colmem.snapshot import layout
 from colmem.snapshot.errors import SnapshotReadError
 from colmem.snapshot.layout import Listed
 from colmem.snapshot.limits import Limits
-from colmem.snapshot.record import Record
+from colmem.snapshot.record import Record, settle_typed
 
 ROW_GROUP_ROWS = 16_384
 PART_ROWS = 64 * ROW_GROUP_ROWS
@@ -148,8 +148,10 @@ def parts(folder: Path, limits: Limits) -> list[Listed]:
     return listed
 
 
-def read(folder: Path, files: Iterable[Listed]) -> Iterator[tuple[list[Record | None], int]]:
-    """Read the records of the files in order, None for rows that are no records.
+def read(
+    folder: Path, files: Iterable[Listed], *, loaded_at: str
+) -> Iterator[tuple[list[Record | None], int]]:
+    """Read and settle the records of the files in order, None for rows that are no records.
 
     Yields each group with the bytes of whole files read so far.
     """
@@ -162,49 +164,77 @@ def read(folder: Path, files: Iterable[Listed]) -> Iterator[tuple[list[Record | 
                 for batch in file.iter_batches(_READ_ROWS, columns=_NAMES):
                     batch.validate(full=True)
                     seen += batch.num_rows
-                    yield _records(batch), done + entry.size * seen // n_rows
+                    yield _records(batch, loaded_at), done + entry.size * seen // n_rows
         except (pa.ArrowException, OSError) as error:
             raise _unreadable(entry.name, error) from error
         done += entry.size
 
 
-def _records(batch: pa.RecordBatch) -> list[Record | None]:
+def _records(batch: pa.RecordBatch, loaded_at: str) -> list[Record | None]:
     columns: list[list[Any]] = []
     for name in _NAMES:
         column = batch.column(name)
         columns.append(_embedding_bytes(column) if name == "embedding" else column.to_pylist())
-    return [_checked(Record(*values)) for values in zip(*columns, strict=True)]
+    records = map(Record, *columns)
+    has_nulls = any(batch.column(name).null_count for name in _REQUIRED)
+    return [
+        record
+        if not (has_nulls and _lacks_something(record))
+        and _has_json_columns(record)
+        and settle_typed(record, loaded_at=loaded_at)
+        else None
+        for record in records
+    ]
 
 
-_TEXTS = tuple(
-    name
-    for name in Record.__struct_fields__
-    if name not in {*_INTEGERS, "importance", "embedding", "fact_summary", "updated_at"}
-    and name not in _JSON.values()
-    and name not in {"created_at", "embedding_model", "source_checksum", "promotion_state"}
+# Columns without which there is no record; nulls elsewhere have a meaning or a default.
+_REQUIRED = tuple(
+    _FIELD_OF_COLUMN.get(name, name)
+    for name in (
+        "id",
+        "identifier",
+        "fact_text",
+        "memory_type",
+        "source",
+        "importance",
+        "metadata_json",
+        "content_hash",
+        "namespace",
+        "tier",
+        "tags_json",
+        "source_uri",
+        "source_format",
+        "snapshot_id",
+        "parent_memory",
+        "related_json",
+        "schema_version",
+    )
 )
 
 
-def _checked(record: Record) -> Record | None:
-    """Refuse a row with nulls where a record has none, or JSON columns that are not JSON."""
+def _lacks_something(record: Record) -> bool:
+    return any(getattr(record, _JSON.get(name, name)) is None for name in _REQUIRED)
+
+
+def _has_json_columns(record: Record) -> bool:
+    """Bring the JSON columns into their spelling; False when one is not what it should be."""
     plain = (record.metadata_json, record.tags_json, record.related_json, record.provenance_json)
-    if plain != ("{}", "[]", "[]", None):
-        try:
-            record.metadata_json = _json_text(record.metadata_json, dict)
-            record.tags_json = _json_text(record.tags_json, list)
-            record.related_json = _json_text(record.related_json, list)
-            if record.provenance_json is not None:
-                record.provenance_json = _json_text(record.provenance_json, dict)
-        except (ValueError, TypeError, RecursionError):
-            return None
-    if record.importance is None or record.schema_version is None:
-        return None
-    if any(getattr(record, name) is None for name in _TEXTS):
-        return None
-    return record
+    if plain == ("{}", "[]", "[]", None):
+        return True
+    try:
+        record.metadata_json = _json_text(record.metadata_json, dict)
+        record.tags_json = _json_text(record.tags_json, list)
+        record.related_json = _json_text(record.related_json, list)
+        if record.provenance_json is not None:
+            record.provenance_json = _json_text(record.provenance_json, dict)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _json_text(text: str, kind: type) -> str:
+    if text == ("{}" if kind is dict else "[]"):
+        return text
     value = json.loads(text)
     if not isinstance(value, kind):
         raise ValueError("another kind of JSON value")

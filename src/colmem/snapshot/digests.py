@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -25,10 +25,13 @@ class SnapshotId:
 
     def add(self, content_hash: str) -> None:
         """Count one row's content hash; an empty one is left out."""
-        if content_hash:
-            self._pending.append(content_hash)
-            if len(self._pending) >= _CHUNK:
-                self._pack()
+        self.update((content_hash,))
+
+    def update(self, content_hashes: Iterable[str]) -> None:
+        """Count the content hashes of rows."""
+        self._pending.extend(content_hashes)
+        if len(self._pending) >= _CHUNK:
+            self._pack()
 
     def hexdigest(self) -> str:
         """Give the snapshot id of what was added so far."""
@@ -56,17 +59,27 @@ class SnapshotId:
         return digest.hexdigest()
 
     def _pack(self) -> None:
-        for value in self._pending:
-            if len(value) == 64:
-                try:
-                    raw = bytes.fromhex(value)
-                except ValueError:
-                    raw = b""
-                if len(raw) == 32 and raw.hex() == value:
-                    self._packed += raw
-                    continue
-            self._odd.append(value)
+        values = list(filter(None, self._pending))
         self._pending.clear()
+        packed = _raw("".join(values)) if all(len(value) == 64 for value in values) else None
+        if packed is not None:
+            self._packed += packed
+            return
+        for value in values:
+            packed = _raw(value) if len(value) == 64 else None
+            if packed is None:
+                self._odd.append(value)
+            else:
+                self._packed += packed
+
+
+def _raw(text: str) -> bytes | None:
+    """Give the bytes of lower-case hex, None for any other text."""
+    try:
+        raw = bytes.fromhex(text)
+    except ValueError:
+        return None
+    return raw if raw.hex() == text else None
 
 
 def overall(files: Mapping[str, str]) -> str:

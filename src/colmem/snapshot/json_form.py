@@ -8,6 +8,8 @@ an object.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
@@ -41,6 +43,22 @@ def v2_line(record: Record) -> str:
     embedding = record.embedding
     summary = record.fact_summary
     dim = record.embedding_dim
+    make: Callable[..., str] = _v2_tail
+    if record.source_uri or record.provenance_json is not None:
+        make = _v2_tail.__wrapped__  # hardly ever met twice
+    tail: str = make(
+        record.namespace,
+        record.promotion_candidate,
+        record.promotion_state,
+        record.provenance_json,
+        record.source,
+        record.source_checksum,
+        record.source_format,
+        record.source_uri,
+        record.tags_json,
+        record.tier,
+        record.ttl_seconds,
+    )
     return (
         f'{{"byte_length": {_int(record.byte_length)}, "byte_offset": {_int(record.byte_offset)}, '
         f'"content_hash": {quoted(record.content_hash)}, '
@@ -51,14 +69,32 @@ def v2_line(record: Record) -> str:
         f'"fact_text": {quoted(record.fact_text)}, "id": {quoted(record.id)}, '
         f'"identifier": {quoted(record.identifier)}, "importance": {_float(record.importance)}, '
         f'"memory_type": "{record.memory_type}", "metadata": {_resorted(record.metadata_json)}, '
-        f'"namespace": {quoted(record.namespace)}, '
-        f'"promotion_candidate": {record.promotion_candidate}, '
-        f'"promotion_state": {quoted(record.promotion_state)}, '
-        f'"provenance": {_resorted(record.provenance_json)}, "schema_version": 2, '
-        f'"source": {quoted(record.source)}, "source_checksum": {quoted(record.source_checksum)}, '
-        f'"source_format": {quoted(record.source_format)}, '
-        f'"source_uri": {quoted(record.source_uri)}, "tags": {_resorted(record.tags_json)}, '
-        f'"tier": {quoted(record.tier)}, "ttl_seconds": {_int(record.ttl_seconds)}}}\n'
+        + tail
+    )
+
+
+@lru_cache(maxsize=1024)
+def _v2_tail(
+    namespace: str,
+    promotion_candidate: int,
+    promotion_state: str,
+    provenance: str | None,
+    source: str,
+    source_checksum: str,
+    source_format: str,
+    source_uri: str,
+    tags: str,
+    tier: str,
+    ttl_seconds: int | None,
+) -> str:
+    """Encode the end of a line: the fields that are mostly alike from record to record."""
+    return (
+        f'"namespace": {quoted(namespace)}, "promotion_candidate": {promotion_candidate}, '
+        f'"promotion_state": {quoted(promotion_state)}, "provenance": {_resorted(provenance)}, '
+        f'"schema_version": 2, "source": {quoted(source)}, '
+        f'"source_checksum": {quoted(source_checksum)}, "source_format": {quoted(source_format)}, '
+        f'"source_uri": {quoted(source_uri)}, "tags": {_resorted(tags)}, "tier": {quoted(tier)}, '
+        f'"ttl_seconds": {_int(ttl_seconds)}}}\n'
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
 from json.encoder import encode_basestring as quoted
@@ -177,7 +178,7 @@ def foreign_item(record: Record) -> StoreItem:
     return Learning(
         text=record.fact_text or record.fact_summary or "",
         learning_kind=LearningKind.FACT,
-        confidence=_confidence(record.importance),
+        confidence=_confidence(record.importance)[0],
         meta=meta,
     )
 
@@ -227,33 +228,38 @@ def row_of_record(record: Record) -> StoredItem:
 def record_to_column(record: Record) -> str:
     """Give the column ``record`` of a foreign record: what the item's columns cannot give back."""
     is_file = record.memory_type == "file"
-    return _to_column(
-        _Extra(
-            None,
-            record.fact_text if is_file or not record.fact_text else None,
-            record.fact_summary,
-            record.source,
-            _finite(record.importance),
-            record.metadata_json,
-            record.ttl_seconds,
-            record.namespace,
-            record.tier,
-            record.tags_json,
-            record.source_uri,
-            record.source_format,
-            record.source_checksum,
-            record.byte_offset,
-            record.byte_length,
-            record.provenance_json,
-            record.promotion_state,
-            record.promotion_candidate,
-            record.updated_at,
-            record.snapshot_id,
-            record.parent_memory,
-            record.related_json,
-            record.schema_version,
-        )
-    ).decode()
+    make: Callable[..., str] = _extra_text
+    if record.metadata_json != "{}" or record.fact_summary is not None or is_file:
+        make = _extra_text.__wrapped__  # hardly ever met twice
+    return make(
+        record.fact_text if is_file or not record.fact_text else None,
+        record.fact_summary,
+        record.source,
+        _finite(record.importance),
+        record.metadata_json,
+        record.ttl_seconds,
+        record.namespace,
+        record.tier,
+        record.tags_json,
+        record.source_uri,
+        record.source_format,
+        record.source_checksum,
+        record.byte_offset,
+        record.byte_length,
+        record.provenance_json,
+        record.promotion_state,
+        record.promotion_candidate,
+        record.updated_at,
+        record.snapshot_id,
+        record.parent_memory,
+        record.related_json,
+        record.schema_version,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _extra_text(*fields: Any) -> str:
+    return _to_column(_Extra(None, *fields)).decode()
 
 
 def record_of_row(row: StoredItem, *, vector: bytes | None, model: str, dim: int) -> Record:
@@ -336,11 +342,10 @@ def _foreign_row(record: Record) -> StoredItem:
         shape = f'"type":"document"{_member("title", title)},"body":{{"text":{quoted(body)}}}'
     else:
         text = record.fact_text or record.fact_summary
-        confidence = _confidence(record.importance)
+        confidence, confidence_json = _confidence(record.importance)
         place = ""
         shape = (
-            f'"type":"learning","text":{quoted(text)},"kind":"fact",'
-            f'"confidence":{_confidence_json(confidence)}'
+            f'"type":"learning","text":{quoted(text)},"kind":"fact","confidence":{confidence_json}'
         )
     canonical = f'{{{shape},"meta":{{{head}{place}{source}{tail}}}}}'
     fingerprint = sha256(canonical.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
@@ -357,7 +362,7 @@ def _foreign_row(record: Record) -> StoredItem:
         None,
         None,
         None if confidence is None else "fact",
-        None if confidence is None else float(confidence),
+        confidence,
         None,
         namespace,
         None,
@@ -394,13 +399,11 @@ def _finite(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def _confidence(importance: float) -> float:
-    return F32(min(max(importance, 0.0), 1.0))
-
-
 @lru_cache(maxsize=4096)
-def _confidence_json(confidence: float) -> str:
-    return f32_json(confidence)
+def _confidence(importance: float) -> tuple[float, str]:
+    """Give an importance as a confidence in single precision, and as canonical JSON."""
+    confidence = F32(min(max(importance, 0.0), 1.0))
+    return float(confidence), f32_json(confidence)
 
 
 @lru_cache(maxsize=4096)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -15,9 +16,17 @@ import msgspec
 from colmem.snapshot.errors import SnapshotReadError
 from colmem.snapshot.limits import Limits
 from colmem.snapshot.lines import stripped
-from colmem.snapshot.record import Record, UnstorableError, content_hash, normalise
+from colmem.snapshot.record import (
+    Record,
+    UnstorableError,
+    content_hash,
+    normalise,
+    settle,
+    settle_typed,
+    utc_now,
+)
 
-_CLOSE = ord("}")
+_OPEN, _CLOSE = ord("{"), ord("}")
 _ABSENT = msgspec.Raw(b"")
 _NESTING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
 
@@ -64,9 +73,13 @@ _skip = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 class LineReader:
-    """Reads the lines of one payload; ``source`` is its default for that field."""
+    """Reads the lines of one payload; ``source`` is its default for that field.
+
+    ``loaded_at`` is the ``created_at`` of records that have none.
+    """
 
     def __init__(self, *, source: str, name: str, limits: Limits) -> None:
+        self.loaded_at = utc_now()
         self._source = source
         self._name = name
         self._limits = limits
@@ -74,7 +87,7 @@ class LineReader:
         self._parse = json.JSONDecoder(parse_int=self._integer).decode
 
     def read(self, line: bytes, number: int) -> Record | None:
-        """Read a line that is not blank; None when it is JSON and not a record that can exist.
+        """Read and settle a line that is not blank; None when it is JSON but no valid record.
 
         Raises
         ------
@@ -82,15 +95,18 @@ class LineReader:
             When the line is not JSON or not UTF-8, or is beyond a limit; ``number`` is named.
         """
         try:
-            return _plain(_decode_line(line), self._source)
+            record = _plain(_decode_line(line), self._source)
         except (msgspec.DecodeError, ValueError, RecursionError):
-            raw = self._strict(line, number)
-        if not isinstance(raw, dict):
-            return None
-        try:
-            return normalise(raw, source=self._source)
-        except UnstorableError:
-            return None
+            made = self._normalised(line, number)
+            if made is None or not settle(made, loaded_at=self.loaded_at):
+                return None
+            return made
+        return record if settle_typed(record, loaded_at=self.loaded_at) else None
+
+    def id(self, line: bytes, number: int) -> str | None:
+        """Give the id that a line itself names, if it names one."""
+        record = self._normalised(line, number)
+        return record.id if record is not None else None
 
     def check(self, lines: list[bytes], first_number: int) -> int:
         """Make sure that ``read`` will take every line, and count those that are not blank.
@@ -118,14 +134,19 @@ class LineReader:
         return len(lines) - n_blank
 
     def lines(self, lines: list[bytes], first_number: int) -> list[Record | None]:
-        """Read a group of lines; blank ones are left out."""
+        """Read and settle a group of lines; blank ones are left out."""
         read = self.read
-        records: list[Record | None] = []
-        for i, line in enumerate(lines):
-            text = self._stripped(line, first_number + i)
-            if text:
-                records.append(read(text, first_number + i))
-        return records
+        return [read(text, number) for text, number in self.filled(lines, first_number)]
+
+    def filled(self, lines: list[bytes], first_number: int) -> Iterator[tuple[bytes, int]]:
+        """Yield the lines that are not blank, stripped, with their numbers."""
+        for number, line in enumerate(lines, first_number):
+            if line and line[0] == _OPEN and line[-1] == _CLOSE:
+                yield line, number
+            else:
+                text = self._stripped(line, number)
+                if text:
+                    yield text, number
 
     def _is_suspect(self, line: bytes) -> bool:
         """Whether a line may be beyond the limits that the skipping reader does not know."""
@@ -139,6 +160,15 @@ class LineReader:
             return stripped(line)
         except UnicodeDecodeError as error:
             raise self._refused(number, f"is not UTF-8 ({error.reason})") from error
+
+    def _normalised(self, line: bytes, number: int) -> Record | None:
+        raw = self._strict(line, number)
+        if not isinstance(raw, dict):
+            return None
+        try:
+            return normalise(raw, source=self._source)
+        except UnstorableError:
+            return None
 
     def _strict(self, line: bytes, number: int) -> Any:
         limits = self._limits
@@ -176,7 +206,10 @@ class LineReader:
 
 
 def _plain(line: _Line, source: str) -> Record:
-    """Normalise what the fast reader took; ValueError sends the line to the strict one."""
+    """Normalise what the fast reader took; ValueError sends the line to the strict one.
+
+    The reader checks all text but that of the columns it keeps as bytes, and takes no NaN.
+    """
     hash_text = line.content_hash or content_hash(line.identifier, line.fact_text)
     tags, related = bytes(line.tags), bytes(line.related_memories)
     return Record(

@@ -29,7 +29,9 @@ from colmem.snapshot.record import (
 )
 from colmem.snapshot.verify import Blocks, Progress
 
+# `memory_id` stands in a line as it is, or with letters escaped that nobody needs to escape.
 _ESCAPED_ASCII = re.compile(rb"\\u00[4-7]")
+_SEAM_BYTES = 16
 
 
 class Batch(NamedTuple):
@@ -149,8 +151,8 @@ def _open_columnar(folder: Path, limits: Limits, progress: Progress | None) -> S
     loaded_at = utc_now()
 
     def batches() -> Iterator[Batch]:
-        for read, done in columnar.read(folder, parts):
-            yield _settled(read, done, loaded_at)
+        for read, done in columnar.read(folder, parts, loaded_at=loaded_at):
+            yield _valid(read, done)
 
     total = sum(part.size for part in parts)
     return Source("columnar", total, None, None, batches)
@@ -171,7 +173,7 @@ def _open_database(path: Path) -> Source:
         done = 0
         for rows in sqlite_source.rows(path):
             done += len(rows)
-            yield _settled((_normalised(raw) for raw in rows), done, loaded_at)
+            yield _valid((_settled(raw, loaded_at) for raw in rows), done)
 
     return Source("database", sqlite_source.count(path), None, None, batches)
 
@@ -208,21 +210,35 @@ class _Payload:
         self.was_seen = True
         n_records = 0
         number = 1
-        pairs = ((block, 0) for block in blocks)
         try:
-            for group, _ in lines.line_groups(pairs, name=self.name, limits=self._limits):
-                n_records += self._check(group, number)
+            groups = lines.line_groups(self._watched(blocks), name=self.name, limits=self._limits)
+            for group, is_hot in groups:
+                n_records += self._check(group, number, is_hot=bool(is_hot))
                 number += len(group)
         except SnapshotReadError as error:
             self._fault = self._fault or error
             return None
         return n_records
 
-    def _check(self, group: list[bytes], number: int) -> int:
+    @staticmethod
+    def _watched(blocks: Blocks) -> Iterator[tuple[bytes, int]]:
+        """Tell with each block whether it, or the one before it, may name evidence."""
+        last = b""
+        was_hot = False
+        for block in blocks:
+            seam = last[-_SEAM_BYTES:] + block[:_SEAM_BYTES]
+            is_hot = any(
+                b"memory_id" in part or _ESCAPED_ASCII.search(part) for part in (seam, block)
+            )
+            yield block, is_hot or was_hot
+            was_hot, last = is_hot, block
+
+    def _check(self, group: list[bytes], number: int, *, is_hot: bool) -> int:
         if self._fault is None:
             try:
                 n_records = self._reader.check(group, number)
-                self._note_evidence(group, number)
+                if is_hot:
+                    self._note_evidence(group, number)
             except SnapshotReadError as error:
                 self._fault = error
             else:
@@ -238,39 +254,36 @@ class _Payload:
         return Source(named, size, local_ids, None, self._batches)
 
     def _batches(self) -> Iterator[Batch]:
-        loaded_at = utc_now()
-        for read, done in self._records():
-            yield _settled(read, done, loaded_at)
+        for group, number, done in self._groups():
+            yield _valid(self._reader.lines(group, number), done)
 
-    def _records(self) -> Iterator[tuple[list[Record | None], int]]:
+    def _groups(self) -> Iterator[tuple[list[bytes], int, int]]:
         number = 1
         self._check_unchanged()
         with self.open() as file:
             blocks = lines.blocks(file, name=self.name, is_gzip=self.is_gzip, limits=self._limits)
             for group, done in lines.line_groups(blocks, name=self.name, limits=self._limits):
-                yield self._reader.lines(group, number), done
+                yield group, number, done
                 number += len(group)
         self._check_unchanged()
 
-    def _note_evidence(self, group: Iterable[bytes], number: int) -> None:
-        for i, line in enumerate(group):
-            # The key is there as it is, or spelled with escapes that nobody needs.
-            if b"memory_id" not in line and not (
-                b"\\u00" in line and _ESCAPED_ASCII.search(line) is not None
-            ):
-                continue
-            for record in self._reader.lines([line], number + i):
-                envelope = None if record is None else annotations_of(record)
-                if isinstance(envelope, dict) and envelopes.is_valid(envelope):
-                    self._evidence.update(envelopes.evidence_ids(envelope))
+    def _note_evidence(self, group: list[bytes], number: int) -> None:
+        for record in self._reader.lines(group, number):
+            envelope = None if record is None else annotations_of(record)
+            if isinstance(envelope, dict) and envelopes.is_valid(envelope):
+                self._evidence.update(envelopes.evidence_ids(envelope))
 
     def _local_ids(self) -> frozenset[str]:
+        """Find which of the ids named as evidence are those of lines."""
         wanted = self._evidence
         if not wanted:
             return frozenset()
         found: set[str] = set()
-        for read, _ in self._records():
-            found.update(record.id for record in read if record is not None and record.id in wanted)
+        for group, first, _ in self._groups():
+            for line, number in self._reader.filled(group, first):
+                name = self._reader.id(line, number)
+                if name in wanted:
+                    found.add(name)
         return frozenset(found)
 
     def _check_unchanged(self) -> None:
@@ -288,20 +301,21 @@ def _identity(path: Path) -> tuple[int, ...] | None:
     return held.st_dev, held.st_ino, held.st_size, held.st_mtime_ns
 
 
-def _settled(read: Iterable[Record | None], done: int, loaded_at: str) -> Batch:
+def _valid(read: Iterable[Record | None], done: int) -> Batch:
+    """Make a batch of settled records, less those whose annotations are malformed."""
     records: list[Record] = []
     n_invalid = 0
     for record in read:
-        is_valid = record is not None and settle(record, loaded_at=loaded_at)
-        if record is None or not is_valid or not has_valid_annotations(record):
+        if record is None or (record.metadata_json != "{}" and not has_valid_annotations(record)):
             n_invalid += 1
         else:
             records.append(record)
     return Batch(records, n_invalid, done)
 
 
-def _normalised(raw: dict[str, object]) -> Record | None:
+def _settled(raw: dict[str, object], loaded_at: str) -> Record | None:
     try:
-        return normalise(raw, source="snapshot")
+        record = normalise(raw, source="snapshot")
     except UnstorableError:
         return None
+    return record if settle(record, loaded_at=loaded_at) else None

@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import time
+from math import isnan
 from typing import Any
 
 import msgspec
@@ -224,18 +225,46 @@ def settle(record: Record, *, loaded_at: str) -> bool:
             _column(record.created_at) if record.created_at is not None else loaded_at
         )
         record.updated_at = _column(record.updated_at)
-        record.source_checksum = _column(record.source_checksum or "")
+        record.source_checksum = _column(record.source_checksum or "") or ""
         record.promotion_state = _column(record.promotion_state or "HOT")
         record.promotion_candidate = _flag(record.promotion_candidate or 0)
     except UnstorableError:
         return False
+    return _is_encodable(record) and settle_typed(record, loaded_at=loaded_at)
+
+
+def settle_typed(record: Record, *, loaded_at: str) -> bool:
+    """Settle a record whose fields have the types and the encodable text of their columns.
+
+    This is all a record needs that was read by a typed reader; ``settle`` ends with it.
+    """
+    if record.memory_type == "file":
+        if record.byte_length is None or not record.source_uri:
+            return False
+        if not (record.identifier or record.fact_text):
+            return False
+    elif not record.fact_text and not (record.identifier and record.fact_summary):
+        return False
+    for number in (record.ttl_seconds, record.byte_offset, record.byte_length):
+        if number is not None and not -_INT64_MAX - 1 <= number <= _INT64_MAX:
+            return False
+    if not -_INT64_MAX - 1 <= record.schema_version <= _INT64_MAX:
+        return False
+    if record.created_at is None:
+        record.created_at = loaded_at
+    record.source_checksum = record.source_checksum or ""
+    record.promotion_state = record.promotion_state or "HOT"
+    record.promotion_candidate = record.promotion_candidate or 0
+    if not -_INT64_MAX - 1 <= record.promotion_candidate <= _INT64_MAX:
+        return False
     importance = record.importance
-    record.importance = 0.5 if math.isnan(importance) else importance + 0.0
+    # Adding zero takes the sign off a zero.
+    record.importance = 0.5 if isnan(importance) else importance + 0.0
     if record.provenance_json == "{}":
         record.provenance_json = None
     if not record.id:
         record.id = generated_id(record.content_hash)
-    return _is_storable(record)
+    return True
 
 
 def annotations_of(record: Record) -> object:
@@ -267,16 +296,7 @@ def generated_id(hash_text: str) -> str:
     return hash_text[:40]
 
 
-def _is_storable(record: Record) -> bool:
-    numbers = (
-        record.ttl_seconds,
-        record.byte_offset,
-        record.byte_length,
-        record.schema_version,
-        record.promotion_candidate,
-    )
-    if any(n is not None and not -_INT64_MAX - 1 <= n <= _INT64_MAX for n in numbers):
-        return False
+def _is_encodable(record: Record) -> bool:
     texts = (
         record.id,
         record.identifier,
@@ -284,7 +304,7 @@ def _is_storable(record: Record) -> bool:
         record.fact_summary or "",
         record.source,
         record.content_hash,
-        record.created_at,
+        record.created_at or "",
         record.namespace,
         record.tier,
         record.source_uri,

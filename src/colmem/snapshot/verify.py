@@ -7,10 +7,11 @@ payload's bytes looks at them while they are hashed, and must not act on them be
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import msgspec
 
@@ -28,6 +29,7 @@ from colmem.snapshot.limits import DEFAULT_LIMITS, Limits
 Progress = Callable[[int], object]
 """Told how many bytes were read since the last call."""
 
+_HASH_BYTES = 1 << 18
 Blocks = Iterator[bytes]
 Look = Callable[[Blocks], int | None]
 """Given the blocks of a payload while they are hashed; gives the number of its records."""
@@ -271,7 +273,10 @@ def _checked(folder: Path, entry: Listed, *, look: Look | None, progress: Progre
     digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
-            _drain(lines.hashed(_read(file, progress), digest.update), look)
+            if look is None:
+                _hash(file, digest, progress)
+            else:
+                _drain(lines.hashed(_read(file, progress), digest.update), look)
     except OSError as error:
         raise refuse(
             "missing_file", entry.name, f"{entry.name} cannot be read: {error.strerror}"
@@ -292,6 +297,16 @@ def _read(file: IO[bytes], progress: Progress | None) -> Blocks:
         yield block
         if progress is not None:
             progress(len(block))
+
+
+def _hash(file: IO[bytes], digest: hashlib._Hash, progress: Progress | None) -> None:
+    """Feed a file to a digest through one small buffer, which stays in the cache."""
+    buffer = memoryview(bytearray(_HASH_BYTES))
+    read_into = cast("io.BufferedReader", file).raw.readinto
+    while n_bytes := read_into(buffer):
+        digest.update(buffer[:n_bytes])
+        if progress is not None:
+            progress(n_bytes)
 
 
 def _drain(blocks: Blocks, look: Callable[[Blocks], object] | None) -> None:

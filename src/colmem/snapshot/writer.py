@@ -101,11 +101,8 @@ class Counted:
 
     def __iter__(self) -> Iterator[Sequence[Record]]:
         for batch in self._batches:
-            add = self.ids.add
-            for record in batch:
-                add(record.content_hash)
-                if record.memory_type == "file":
-                    self.n_files += 1
+            self.ids.update(record.content_hash for record in batch)
+            self.n_files += sum(record.memory_type == "file" for record in batch)
             yield batch
             self.n_records += len(batch)
             if self._progress is not None:
