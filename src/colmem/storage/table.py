@@ -165,10 +165,8 @@ class Table:
         schema = pa.schema([ITEMS.field(name) for name in names])
         selected = ", ".join(f'"{name}"' for name in names)
         cursor = self._con.cursor()
-        cursor.execute(
-            f'SELECT {selected} FROM items WHERE {where.sql} ORDER BY "{order}"', where.params
-        )
-        for batch in cursor.to_arrow_reader(batch_rows):
+        sql = f'SELECT {selected} FROM items WHERE {where.sql} ORDER BY "{order}"'
+        for batch in cursor.sql(sql, params=where.params).to_arrow_reader(batch_rows):
             yield batch.cast(schema)
 
     def query(self, sql: str, params: Sequence[Any] | None) -> pa.Table:
@@ -188,7 +186,7 @@ class Table:
                 )
             cursor.execute("BEGIN TRANSACTION READ ONLY")
             try:
-                return cursor.execute(statements[0], params).to_arrow_table()
+                return cursor.sql(statements[0].query, params=params).to_arrow_table()
             finally:
                 cursor.execute("ROLLBACK")
         except duckdb.Error as error:
