@@ -12,10 +12,10 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
-from json.encoder import encode_basestring as quoted
 from typing import Any
 
 import msgspec
+from orjson import dumps as _json
 
 from colmem.contract import (
     Document,
@@ -328,27 +328,27 @@ def _foreign_row(record: Record) -> StoredItem:
     namespace = _namespace_path(record.namespace)
     tags = _item_tags(record.tags_json)
     identifier = record.identifier
-    source = f'"source":{{"kind":"import"{_member("id", identifier)}}}'
-    tail = f',"tags":[{",".join(map(quoted, tags))}]' if tags else ""
-    head = f'"namespace":{quoted(namespace)},' if namespace else ""
     title = path = url = confidence = None
     if record.memory_type == "file":
         title = identifier or None
         body = record.fact_summary or identifier or record.source_uri
         text = body if title is None or is_blank(title) else f"# {title}\n\n{body}"
         path, url = _place(record.source_uri)
-        place = "" if path is None else f'"file_path":{quoted(path)},'
-        place += "" if url is None else f'"url":{quoted(url)},'
-        shape = f'"type":"document"{_member("title", title)},"body":{{"text":{quoted(body)}}}'
+        head = b'{"type":"document"%b,"body":{"text":%b}' % (_member(b"title", title), _json(body))
     else:
         text = record.fact_text or record.fact_summary
         confidence, confidence_json = _confidence(record.importance)
-        place = ""
-        shape = (
-            f'"type":"learning","text":{quoted(text)},"kind":"fact","confidence":{confidence_json}'
+        head = b'{"type":"learning","text":%b,"kind":"fact","confidence":%b' % (
+            _json(text),
+            confidence_json,
         )
-    canonical = f'{{{shape},"meta":{{{head}{place}{source}{tail}}}}}'
-    fingerprint = sha256(canonical.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
+    place = _member(b"file_path", path) + _member(b"url", url)
+    meta = b',"namespace":%b' % _json(namespace) if namespace else b""
+    meta += place + b',"source":{"kind":"import"%b}' % _member(b"id", identifier)
+    if tags:
+        meta += b',"tags":%b' % _json(tags)
+    canonical = b'%b,"meta":{%b}}' % (head, meta[1:])
+    fingerprint = sha256(canonical).hexdigest()[:_FINGERPRINT_DIGITS]
     at = _instant(record.created_at)
     return StoredItem(
         -1,
@@ -390,8 +390,8 @@ def _foreign_row(record: Record) -> StoredItem:
     )
 
 
-def _member(key: str, value: str | None) -> str:
-    return f',"{key}":{quoted(value)}' if value else ""
+def _member(key: bytes, value: str | None) -> bytes:
+    return b',"%b":%b' % (key, _json(value)) if value else b""
 
 
 def _finite(value: float) -> float | str:
@@ -400,10 +400,10 @@ def _finite(value: float) -> float | str:
 
 
 @lru_cache(maxsize=4096)
-def _confidence(importance: float) -> tuple[float, str]:
+def _confidence(importance: float) -> tuple[float, bytes]:
     """Give an importance as a confidence in single precision, and as canonical JSON."""
     confidence = F32(min(max(importance, 0.0), 1.0))
-    return float(confidence), f32_json(confidence)
+    return float(confidence), f32_json(confidence).encode()
 
 
 @lru_cache(maxsize=4096)
