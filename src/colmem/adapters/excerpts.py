@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
-WORD_CHARS_MIN: Final = 3  # shorter words of a query are too common to point at a place
+from colmem.function_words import FUNCTION_WORDS
+
 _WORD = re.compile(r"\w+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _SPACE = re.compile(r"\s+")
@@ -17,9 +17,19 @@ def words_of(query: str) -> list[str]:
     for word in _WORD.findall(query):
         if _CJK.search(word):
             words.update((word[i : i + 2], None) for i in range(max(1, len(word) - 1)))
-        elif len(word) >= WORD_CHARS_MIN:
+        elif word.casefold() not in FUNCTION_WORDS:
             words[word] = None
     return list(words)
+
+
+def pattern_of(query: str) -> str | None:
+    """A regular expression for the query's words, each at the beginning of one; None without."""
+    words = sorted(words_of(query), key=len, reverse=True)
+    if not words:
+        return None
+    return "(?i)" + "|".join(
+        re.escape(word) if _CJK.search(word) else rf"\b{re.escape(word)}" for word in words
+    )
 
 
 def excerpt(text: str, query: str, chars: int) -> str:
@@ -34,10 +44,8 @@ def excerpt(text: str, query: str, chars: int) -> str:
 
 
 def _best_start(line: str, query: str, chars: int) -> int:
-    words = [re.escape(word) for word in words_of(query)]
-    if not words:
-        return 0
-    found = [match.start() for match in re.finditer("|".join(words), line, re.IGNORECASE)]
+    pattern = pattern_of(query)
+    found = [match.start() for match in re.finditer(pattern, line)] if pattern else []
     if not found:
         return 0
     best = max(found, key=lambda at: (sum(at <= other < at + chars * 0.8 for other in found), -at))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -153,13 +154,17 @@ _REACH_OPTIONS = (
 )
 _FILTER_OPTIONS = (
     click.option(
-        "--kind", "kinds", multiple=True, type=click.Choice(list(ItemKind)), help="Only this kind."
+        "--kind",
+        "kinds",
+        multiple=True,
+        type=click.Choice([*map(str, ItemKind)]),
+        help="Only this kind.",
     ),
     click.option(
         "--source",
         "sources",
         multiple=True,
-        type=click.Choice(list(SourceKind)),
+        type=click.Choice([*map(str, SourceKind)]),
         help="Only from this kind of source.",
     ),
     click.option("--tag", "tags_any", multiple=True, metavar="TAG", help="Only with this tag."),
@@ -202,7 +207,7 @@ _META_OPTIONS = (
     click.option("--turns", type=Turns(), help="Its range of turns in the thread, such as 4-5."),
     click.option(
         "--source",
-        type=click.Choice(list(SourceKind)),
+        type=click.Choice([*map(str, SourceKind)]),
         help="Kind of its source.  [default: agent]",
     ),
     click.option("--namespace", metavar="PATH", help="Namespace it lives in.  [default: root]"),
@@ -279,7 +284,7 @@ def text_of(value: str) -> str:
     """The value of an argument, ``-`` being standard input."""
     if value != STDIN:
         return value
-    data: bytes = click.get_binary_stream("stdin").read()
+    data: bytes = sys.stdin.buffer.read()
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -26,7 +26,7 @@ from colmem import (
     StoreReceipt,
     encode,
 )
-from colmem.adapters.excerpts import excerpt, words_of
+from colmem.adapters.excerpts import excerpt, pattern_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -165,7 +165,7 @@ class TextOutput:
         grid = _grid(2)
         for name, value in _flat(facts):
             grid.add_row(Text(name.replace("_", " "), "dim"), Text(value))
-        _console().print(grid)
+        _print(grid)
 
     def receipts(self, receipts: Sequence[StoreReceipt]) -> None:
         """Print ids."""
@@ -177,12 +177,11 @@ class TextOutput:
         from rich.console import Group  # noqa: PLC0415 - rich only when it prints
         from rich.text import Text  # noqa: PLC0415
 
-        console = _console()
         if not hits:
             self.note("nothing found")
             return
         grid = _grid(3 if query else 1)
-        room = (console.width - 14) * EXCERPT_LINES - 2
+        room = (_console().width - 14) * EXCERPT_LINES - 2
         for rank, hit in enumerate(hits, first):
             body = Group(
                 *_excerpt_lines(hit, query, room), Text(_about(hit), "dim"), Text(hit.id, "dim")
@@ -192,19 +191,18 @@ class TextOutput:
                 grid.add_row(Text(str(rank), "bold", justify="right"), score, body)
             else:
                 grid.add_row(body)
-        console.print(grid)
+        _print(grid)
 
     def items(self, hits: Sequence[Hit]) -> None:
         """Print texts whole, below their metadata."""
         from rich.text import Text  # noqa: PLC0415 - rich only when it prints
 
-        console = _console()
         for i, hit in enumerate(hits):
             if i:
-                console.print()
-            console.print(Text(hit.id, "bold"), soft_wrap=True)
-            console.print(Text(_about(hit), "dim"), soft_wrap=True)
-            console.print(Text(printable(hit.text)), soft_wrap=True)
+                click.echo()
+            _print(Text(hit.id, "bold"), is_whole=True)
+            _print(Text(_about(hit), "dim"), is_whole=True)
+            _print(Text(printable(hit.text)), is_whole=True)
 
     def more(self, cursor: str | None) -> None:
         """Name the option that goes on."""
@@ -216,13 +214,12 @@ class TextOutput:
         from rich.console import Group  # noqa: PLC0415 - rich only when it prints
         from rich.text import Text  # noqa: PLC0415
 
-        console = _console()
-        console.print(Text(printable(answer.answer)))
+        _print(Text(printable(answer.answer)))
         if not answer.citations:
             return
-        console.print()
+        click.echo()
         grid = _grid(3)
-        room = console.width - 16
+        room = _console().width - 16
         for number, citation in enumerate(answer.citations, 1):
             score = "" if citation.score is None else f"{citation.score:.3f}"
             body = Group(
@@ -231,13 +228,12 @@ class TextOutput:
                 Text(citation.id, "dim"),
             )
             grid.add_row(Text(f"[{number}]", "bold"), Text(score, "cyan"), body)
-        console.print(grid)
+        _print(grid)
 
     def buckets(self, page: ExplorePage) -> None:
         """Print values, counts and bars, then what the table leaves out."""
         from rich.text import Text  # noqa: PLC0415 - rich only when it prints
 
-        console = _console()
         if page.buckets:
             grid = _grid(3)
             largest = page.buckets[0].count
@@ -246,7 +242,7 @@ class TextOutput:
                 bar = "█" * max(1, round(BAR_COLUMNS * bucket.count / largest))
                 count = Text(f"{bucket.count:,}", "cyan", justify="right")
                 grid.add_row(Text(printable(bucket.value)), count, Text(bar, "blue"))
-            console.print(grid)
+            _print(grid)
         said = [f"{page.total:,} items"]
         if page.missing:
             said.append(f"{page.missing:,} without {page.facet.value}")
@@ -279,7 +275,7 @@ class TextOutput:
             shown.add_column(Text(printable(name)), overflow="fold")
         for row in _rows(table):
             shown.add_row(*(Text(_cell(value)) for value in row.values()))
-        _console().print(shown)
+        _print(shown)
         self.note(f"{table.num_rows:,} row{'s' * (table.num_rows != 1)}")
 
 
@@ -303,6 +299,20 @@ def _console() -> Console:
     return Console(width=width, highlight=False, emoji=False, markup=False)
 
 
+def _print(shown: Any, *, is_whole: bool = False) -> None:
+    """Print something laid out; off a terminal without the blanks that fill its lines."""
+    console = _console()
+    if sys.stdout.isatty():
+        console.print(shown, soft_wrap=is_whole)
+        return
+    with console.capture() as captured:
+        console.print(shown, soft_wrap=is_whole)
+    if is_whole:
+        click.echo(captured.get(), nl=False)
+    else:
+        click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
 def _grid(n_columns: int) -> Table:
     from rich.table import Table  # noqa: PLC0415 - rich only when it prints
 
@@ -321,10 +331,9 @@ def _excerpt_lines(hit: Hit, query: str, room: int) -> Iterator[Text]:
         yield Text(title.removeprefix("# "), "bold", no_wrap=True, overflow="ellipsis")
         text = body
     shown = Text(excerpt(text, query, room))
-    words = words_of(query)
-    if words:
-        pattern = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
-        shown.highlight_regex(f"(?i){pattern}", "bold yellow")
+    pattern = pattern_of(query)
+    if pattern is not None:
+        shown.highlight_regex(pattern, "bold yellow")
     yield shown
 
 

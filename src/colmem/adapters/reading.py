@@ -33,7 +33,7 @@ ALL_PAGE_ITEMS = 1_000  # of `list --all`
 @click.argument("query")
 @click.option(
     "--mode",
-    type=click.Choice(list(FetchMode)),
+    type=click.Choice([*map(str, FetchMode)]),
     default="hybrid",
     show_default=True,
     help="Rank by words, by meaning, or by both.",
@@ -116,7 +116,7 @@ def get(store: Path, ids: tuple[str, ...], reach: Reach | None) -> None:
 
 @click.command(cls=Command)
 @store_argument
-@click.argument("facet", type=click.Choice(list(Facet)))
+@click.argument("facet", type=click.Choice([*map(str, Facet)]))
 @click.option("--limit", "-n", default=20, show_default=True, help="How many values at most.")
 @click.option(
     "--narrow",

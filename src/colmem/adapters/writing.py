@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +22,6 @@ from colmem import (
     document,
     learning,
 )
-from colmem.adapters import importing
 from colmem.adapters.options import (
     STDIN,
     Command,
@@ -37,7 +34,6 @@ from colmem.adapters.progress import Progress
 from colmem.adapters.session import open_for_writing, open_or_create, session
 
 IDS_PER_GET: Final = 200
-PROBLEMS_SHOWN: Final = 20
 _TURN = re.compile(rf"({'|'.join(Role)}): (.*)")
 
 
@@ -54,10 +50,14 @@ def init(store: Path, embedder: str | None) -> None:
 @click.command(cls=Command)
 @store_argument
 @click.argument("text")
-@click.option("--kind", type=click.Choice(list(ItemKind)), default="document", show_default=True)
+@click.option(
+    "--kind", type=click.Choice([*map(str, ItemKind)]), default="document", show_default=True
+)
 @click.option("--title", help="Title of a document.")
 @click.option("--mime", help="Media type of a document, such as text/markdown.")
-@click.option("--learning-kind", type=click.Choice(list(LearningKind)), help="[default: fact]")
+@click.option(
+    "--learning-kind", type=click.Choice([*map(str, LearningKind)]), help="[default: fact]"
+)
 @click.option("--confidence", type=float, help="How sure a learning is, 0 to 1.  [default: 0.8]")
 @click.option("--evidence", help="What a learning rests on.")
 @meta_options
@@ -121,15 +121,15 @@ def import_(
     Items get their source, folder and file path from where they stand, code files (--include) their
     language from the file's name, and documents the time of the file's last change.
     """  # noqa: D301 - click keeps the lines below its mark as they are
-    fields = _mapping(mapping)
-    choice = importing.Options(**options)
-    found = importing.scan(paths, choice)
-    run = _Import(found, fields, skip_bad=skip_bad)
+    from colmem.adapters.importing import Import, Options, scan  # noqa: PLC0415 - not for --help
+
+    found = scan(paths, Options(**options))
+    run = Import(found, _mapping(mapping), session().output.note, skip_bad=skip_bad)
     with (
         open_or_create(store, embedder) as engine,
         Progress("importing", found.size_bytes) as progress,
     ):
-        report = engine.ingest(run.items(progress))
+        report = engine.ingest(run.items(progress.update))
     run.finish()
     output = session().output
     output.facts(
@@ -184,59 +184,6 @@ def forget(store: Path, ids: tuple[str, ...], filter: MetaFilter, yes: bool) -> 
     raise click.ClickException("nothing was forgotten; run it again with --yes")
 
 
-@dataclass
-class _Import:
-    """One import: reads what was found, keeps count, stops or goes on at what cannot be read."""
-
-    found: importing.Scan
-    mapping: dict[str, str]
-    skip_bad: bool
-    n_files: int = 0
-    n_items: int = 0
-    n_bad: int = 0
-    stopped_by: importing.Problem | None = None
-
-    def items(self, progress: Progress) -> Iterator[StoreItem]:
-        """Every item of every file."""
-        done = 0
-        for problem in self.found.problems:
-            if self._stops(problem):
-                return
-        for source in self.found.sources:
-            before = done
-
-            def consumed(n_bytes: int, before: int = before) -> None:
-                progress.update(before + n_bytes, self.n_items)
-
-            is_empty = True
-            reading = importing.Reading(self.mapping, consumed, session().output.note)
-            for read in importing.read(source, reading):
-                is_empty = False
-                if isinstance(read, importing.Problem):
-                    if self._stops(read):
-                        return
-                else:
-                    self.n_items += 1
-                    yield read
-            self.n_files += not is_empty
-            self.found.skipped["empty"] += is_empty
-            done += source.size_bytes
-
-    def finish(self) -> None:
-        """Say how many bad rows were not shown."""
-        if self.n_bad > PROBLEMS_SHOWN:
-            session().output.note(f"and {self.n_bad - PROBLEMS_SHOWN:,} more were skipped")
-
-    def _stops(self, problem: importing.Problem) -> bool:
-        self.n_bad += 1
-        if not self.skip_bad:
-            self.stopped_by = problem
-            return True
-        if self.n_bad <= PROBLEMS_SHOWN:
-            session().output.note(f"skipped {problem}")
-        return False
-
-
 def _item(kind: ItemKind, text: str, meta: MemoryMeta, shape: dict[str, Any]) -> StoreItem:
     given = {name for name, value in shape.items() if value is not None}
     takes = {
@@ -272,13 +219,14 @@ def _turns(text: str) -> list[Turn]:
 
 
 def _mapping(pairs: tuple[str, ...]) -> dict[str, str]:
+    from colmem.adapters.importing import FIELDS  # noqa: PLC0415 - not for --help
+
     mapping = {}
     for pair in pairs:
         name, equals, field = pair.rpartition("=")
-        if not equals or field not in importing.FIELDS:
+        if not equals or field not in FIELDS:
             raise click.BadParameter(
-                f"{pair!r} is not NAME=FIELD; fields are {', '.join(importing.FIELDS)}",
-                param_hint="'--map'",
+                f"{pair!r} is not NAME=FIELD; fields are {', '.join(FIELDS)}", param_hint="'--map'"
             )
         mapping[name] = field
     return mapping

@@ -2,6 +2,7 @@
 
 from colmem.adapters.importing.items import FIELDS
 from colmem.adapters.importing.reading import Problem, Reading
+from colmem.adapters.importing.run import Import
 from colmem.adapters.importing.sources import Options, Scan, Source, read, scan
 
-__all__ = ["FIELDS", "Options", "Problem", "Reading", "Scan", "Source", "read", "scan"]
+__all__ = ["FIELDS", "Import", "Options", "Problem", "Reading", "Scan", "Source", "read", "scan"]

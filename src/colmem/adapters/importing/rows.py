@@ -6,13 +6,12 @@ import csv
 import gzip
 import io
 import json
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
-
-import click
 
 from colmem import ColmemError, StoreItem, decode
 from colmem.adapters.importing.items import FIELDS, Origin, item_of
@@ -216,7 +215,7 @@ def _unreadable(path: Path, error: BaseException) -> Problem:
 def _opened(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """The content of a file, unpacked, and the file itself; ``-`` is standard input."""
     if str(path) == "-":
-        stdin = click.get_binary_stream("stdin")
+        stdin = sys.stdin.buffer
         yield stdin, stdin
         return
     with path.open("rb") as raw:

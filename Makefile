@@ -1,0 +1,77 @@
+# make run    a first look: sets up, loads the bundled data, searches it
+# make test   everything that is checked: lint, types, imports, tests
+# Python 3.11 or newer and make are all that is needed; PYTHON=... names another interpreter.
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+HOTMEM_VENV := .venv-hotmem
+HOTMEM_VERSION := 0.2.6
+PIP_FLAGS := --quiet --disable-pip-version-check
+STORE := .run/xquad.colmem
+
+.PHONY: run test lint format types imports pytest test-slow bench docs hotmem clean help
+
+help:
+	@echo "make run | test | lint | types | imports | pytest | test-slow | bench | docs | format | clean"
+
+run: $(VENV)/.installed
+	@$(BIN)/python data/tour.py $(STORE)
+
+test: lint types imports pytest
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+imports: $(VENV)/.installed-dev
+	$(BIN)/lint-imports --no-logo
+
+pytest: $(VENV)/.installed-dev hotmem
+	$(BIN)/pytest -q -m "not slow" -W error
+
+test-slow: $(VENV)/.installed-dev hotmem
+	$(BIN)/pytest -q -m slow -W error
+
+bench: $(VENV)/.installed-dev
+	$(BIN)/pytest -o addopts=--strict-markers -q bench --benchmark-only
+
+docs: $(VENV)/.installed-dev
+	$(BIN)/python docs/make_cli.py
+
+# The peer that snapshots are exchanged with, in an environment of its own.
+hotmem: $(HOTMEM_VENV)/.installed-$(HOTMEM_VERSION)
+
+clean:
+	rm -rf $(VENV) $(HOTMEM_VENV) .run .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+		.benchmarks .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; install it, or name one with" \
+		"make PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	@echo "installing colmem and what it needs into $(VENV)"
+	@$(BIN)/python -m pip install $(PIP_FLAGS) --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	@echo "installing colmem and the tools for its tests into $(VENV)"
+	@$(BIN)/python -m pip install $(PIP_FLAGS) --editable '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+$(HOTMEM_VENV)/.installed-$(HOTMEM_VERSION): | $(VENV)/bin/python
+	@echo "installing hotmem $(HOTMEM_VERSION) into $(HOTMEM_VENV)"
+	@test -x $(HOTMEM_VENV)/bin/python || $(PYTHON) -m venv $(HOTMEM_VENV)
+	@$(HOTMEM_VENV)/bin/python -m pip install $(PIP_FLAGS) hotmem==$(HOTMEM_VERSION)
+	@touch $@
