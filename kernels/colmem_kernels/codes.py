@@ -24,6 +24,7 @@ from colmem_kernels.lanes import (
     ROWS_PER_BLOCK,
     admitted_bits,
     block_hits,
+    butterfly,
     nibble_dot,
     prefetch,
     trailing_zeros,
@@ -108,11 +109,7 @@ def rotate_tile(tile: F32, flips: F32) -> None:
         while half < width:
             for start in range(0, width, 2 * half):
                 for d in range(start, start + half):
-                    for j in range(_TILE):
-                        a = tile[d, j]
-                        b = tile[d + half, j]
-                        tile[d, j] = a + b
-                        tile[d + half, j] = a - b
+                    butterfly(tile, d, d + half)
             half *= 2
 
 
@@ -160,11 +157,13 @@ def encode_rows(vectors: F32, flips: F32, first: int, sign_codes: U8, level_code
                     level_codes[start + j, 32 * part + i] = low | (high << 4)
 
 
-@kernel(None)
-def _keep_best(rows: I32, sums: U16, count: int, keep: int, bins: I32) -> tuple[int, int]:
-    """Keep the ``keep`` highest sums (of equal ones the earlier), in order; returns (kept, lowest).
+@kernel(_TUPLE(types.int64, 2)(_I32_1D_OUT, _U16_1D_OUT, types.int64, types.int64, _I32_1D_OUT))
+def keep_best(rows: I32, sums: U16, count: int, keep: int, bins: I32) -> tuple[int, int]:
+    """Keep, in place and in order, the ``keep`` rows with the highest sums; returns (kept, lowest).
 
-    A row found later must have a sum above the lowest to belong to the best.
+    rows, sums : int32, uint16 (>= count,); bins : int32 (highest sum + 1,), scratch. Of equal sums
+    the earlier are kept, so a row offered later must exceed ``lowest`` (-1 when nothing was
+    dropped) to be among the best. O(count + len(bins)).
     """
     if count <= keep:
         return count, -1
@@ -374,23 +373,13 @@ def scan_codes(
             far_sums[far_count] = sum_max - block_sums[i]
             far_count += 1
         if count > rows.shape[0] - ROWS_PER_BLOCK:
-            count, above = _keep_best(rows, sums, count, keep, bins)
+            count, above = keep_best(rows, sums, count, keep, bins)
         if far_count > far_rows.shape[0] - ROWS_PER_BLOCK:
-            far_count, lowest = _keep_best(far_rows, far_sums, far_count, keep_far, bins)
+            far_count, lowest = keep_best(far_rows, far_sums, far_count, keep_far, bins)
             below = sum_max - lowest
     counts[2] = 1 if is_bounded and count < keep else 0
-    counts[0] = _keep_best(rows, sums, count, keep, bins)[0]
-    counts[1] = _keep_best(far_rows, far_sums, far_count, keep_far, bins)[0]
-
-
-@kernel(types.int64(_I32_1D_OUT, _U16_1D_OUT, types.int64, types.int64, types.int64))
-def keep_best(rows: I32, sums: U16, count: int, keep: int, sum_max: int) -> int:
-    """Keep, in place and in order, the ``keep`` rows with the highest sums; returns how many.
-
-    rows, sums : int32, uint16 (>= count,); of equal sums the earlier entries are kept. O(count).
-    """
-    bins = np.empty(sum_max + 1, np.int32)
-    return _keep_best(rows, sums, count, keep, bins)[0]
+    counts[0] = keep_best(rows, sums, count, keep, bins)[0]
+    counts[1] = keep_best(far_rows, far_sums, far_count, keep_far, bins)[0]
 
 
 @kernel(

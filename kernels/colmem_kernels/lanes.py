@@ -12,7 +12,7 @@ from typing import Any
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -33,6 +33,7 @@ _BYTES16 = ir.VectorType(_I8, 16)
 _BYTES32 = ir.VectorType(_I8, 32)
 _WORDS16 = ir.VectorType(_I16, 16)
 _INTS16 = ir.VectorType(_I32, 16)
+_FLOATS16 = ir.VectorType(ir.FloatType(), 16)
 
 
 def _splat(vector: ir.VectorType, value: int) -> ir.Constant:
@@ -174,6 +175,24 @@ def block_hits(
         codes, types.int64, tables, types.int64, types.int64, types.int64, sums
     )
     return signature, codegen
+
+
+@_intrinsic
+def butterfly(typingctx: Any, tile: Any, a: Any, b: Any) -> Any:
+    """Replace rows a and b of a tile, float32 (n, 16), by their sum and their difference."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = _data(context, builder, signature.args[0], args[0])
+        places = [
+            builder.bitcast(builder.gep(data, [builder.mul(at, _I64(64))]), _FLOATS16.as_pointer())
+            for at in args[1:]
+        ]
+        first, second = (builder.load(place, align=4) for place in places)
+        builder.store(builder.fadd(first, second), places[0], align=4)
+        builder.store(builder.fsub(first, second), places[1], align=4)
+        return context.get_dummy_value()
+
+    return types.void(tile, types.int64, types.int64), codegen
 
 
 @_intrinsic

@@ -6,14 +6,31 @@ ignored and overwritten by the next append, so a crash in the middle of an appen
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
+import weakref
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 _GROW_BYTES_MIN = 1 << 16
+_MAP_BYTES_MIN = 1 << 20
+
+_LIBC: Any = ctypes.CDLL(None, use_errno=True)
+_LIBC.mmap.restype = ctypes.c_void_p
+_LIBC.mmap.argtypes = [
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_long,
+]
+
+_Mapped: TypeAlias = "ctypes.Array[ctypes.c_ubyte]"
 
 
 def fsync_folder(folder: Path) -> None:
@@ -23,6 +40,20 @@ def fsync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _map_shared(handle: int, size: int) -> _Mapped:
+    """Map a file for reading, also past its end: those pages are there once the file reaches them.
+
+    Python's own mmap refuses a size above the file's. Unmapped when the last array over it goes.
+    """
+    address = _LIBC.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, handle, 0)
+    if address == ctypes.c_void_p(-1).value:
+        raise OSError(ctypes.get_errno(), f"{size} bytes cannot be mapped")
+    mapped = (ctypes.c_ubyte * size).from_address(address)
+    unmap = weakref.finalize(mapped, _LIBC.munmap, ctypes.c_void_p(address), ctypes.c_size_t(size))
+    unmap.atexit = False  # The process's end unmaps; until then a thread may still read.
+    return mapped
 
 
 class AppendFile:
@@ -36,8 +67,9 @@ class AppendFile:
         self.path = path
         self.length = length
         self._memory = bytearray()
-        self._map: mmap.mmap | None = None
+        self._map: _Mapped | None = None
         self._fd = -1
+        self._is_writable = not read_only
         if path is not None:
             flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
             self._fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
@@ -84,8 +116,10 @@ class AppendFile:
             return array
         if self._map is None or len(self._map) < size:
             # An array handed out earlier keeps the older mapping alive.
-            self._map = mmap.mmap(self._fd, self._map_size(size), prot=mmap.PROT_READ)
-        return np.frombuffer(self._map, dtype, count)
+            self._map = self._make_map(size)
+        array: npt.NDArray[np.generic] = np.frombuffer(memoryview(self._map), dtype, count)
+        array.flags.writeable = False
+        return array
 
     def close(self) -> None:
         """Release the file; arrays handed out stay readable."""
@@ -94,9 +128,12 @@ class AppendFile:
             os.close(self._fd)
             self._fd = -1
 
-    def _map_size(self, size: int) -> int:
-        # Only whole existing bytes can be mapped; mapping all that is there saves remapping.
-        return max(size, os.fstat(self._fd).st_size)
+    def _make_map(self, size: int) -> _Mapped:
+        """Map at least ``size`` bytes, with room to grow: a new mapping means new page faults."""
+        held = max(size, os.fstat(self._fd).st_size)
+        if self._is_writable:
+            return _map_shared(self._fd, max(2 * held, _MAP_BYTES_MIN))
+        return _map_shared(self._fd, held)
 
     def _grow_memory(self, size: int) -> None:
         if len(self._memory) < size:

@@ -21,12 +21,6 @@ from colmem.schema import Vectors
 from colmem_kernels.codes import code_width, encode_rows, rotation_flips
 from colmem_kernels.lanes import LOOKUP_MAX, ROWS_PER_BLOCK
 
-ROWS_MIN = 4096
-"""Below this many rows every search is exact and no codes are kept."""
-DIM_MIN = 48
-"""Below this dimension a code is no shorter than the embedding."""
-WIDTH_MAX = 1 << 14
-
 _HEAD_NAME = "codes.head"
 _SIGNS_NAME = "codes.s1"
 _LEVELS_NAME = "codes.l4"
@@ -54,11 +48,6 @@ class CodeView(NamedTuple):
     def sum_max(self) -> int:
         """Highest possible sum of a row's table lookups."""
         return self.lookup_max * int(self.flips.shape[1] // 4)
-
-
-def worth_coding(n_rows: int, dim: int) -> bool:
-    """Tell whether codes pay for a store of this size."""
-    return n_rows > ROWS_MIN and dim >= DIM_MIN and code_width(dim) <= WIDTH_MAX
 
 
 class Codes:

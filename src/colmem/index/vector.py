@@ -10,18 +10,26 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from colmem.contract.errors import CorruptStore, InvalidRequest
 from colmem.files import AppendFile
-from colmem.index.codes import Codes, worth_coding
 from colmem.index.vector_search import Found, SearchView, Workers, search_view
 from colmem.schema import Admitted, Candidates, RowIds, Scores, Vectors
 from colmem_kernels.similarity import dot_rows
 
 EMBEDDINGS_NAME = "embeddings.f32"
+CODED_ROWS_MIN = 4097
+"""Below this many rows every search is exact and no codes are kept."""
+CODED_DIM_MIN = 48
+"""Below this dimension a code is no shorter than the embedding."""
+CODED_DIM_MAX = 1 << 13
+"""Above this dimension a query's tables would be too coarse."""
+
+if TYPE_CHECKING:
+    from colmem.index.codes import Codes
 
 
 class VectorIndex:
@@ -130,9 +138,12 @@ class VectorIndex:
     def _make_view(self, n_rows: int) -> SearchView:
         held = cast(Vectors, self._file.array(np.float32, n_rows * self.dim))
         vectors = held.reshape(n_rows, self.dim)
-        if not worth_coding(n_rows, self.dim):
+        if n_rows < CODED_ROWS_MIN or not CODED_DIM_MIN <= self.dim <= CODED_DIM_MAX:
             return SearchView(n_rows, vectors, None)
         if self._codes is None:
+            # Compiled only in stores large enough to use codes.
+            from colmem.index.codes import Codes  # noqa: PLC0415
+
             self._codes = Codes(self._folder, self.dim, n_rows=n_rows, read_only=self._read_only)
         self._codes.extend(vectors)
         return SearchView(n_rows, vectors, self._codes.view())
