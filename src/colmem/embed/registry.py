@@ -40,15 +40,42 @@ _BUILT_IN: dict[str, Callable[[], Embedder]] = {
 }
 
 
+def _make_model2vec(key: str) -> Embedder:
+    from colmem.embed.model2vec import Model2VecEmbedder  # noqa: PLC0415 - numpy only when needed
+
+    return Model2VecEmbedder(key)
+
+
+def _make_onnx(key: str) -> Embedder:
+    from colmem.embed.onnx import OnnxEmbedder  # noqa: PLC0415 - numpy only when needed
+
+    return OnnxEmbedder(key)
+
+
+def _make_endpoint(key: str) -> Embedder:
+    from colmem.embed.endpoint import EndpointEmbedder  # noqa: PLC0415 - numpy only when needed
+
+    return EndpointEmbedder(key)
+
+
+# What follows the colon: a folder, a folder, an address with "#" and the model's name.
+_FAMILIES: dict[str, Callable[[str], Embedder]] = {
+    "model2vec": _make_model2vec,
+    "onnx": _make_onnx,
+    "openai": _make_endpoint,
+}
+_FORMS = ("model2vec:<folder>", "onnx:<folder>", "openai:<base_url>#<model>")
+
+
 def register(key: str, factory: Callable[[], Embedder]) -> None:
     """Make ``embedder(key)`` return what ``factory`` makes, from its first use on.
 
     Raises
     ------
     ConfigError
-        When the key is empty or belongs to a built-in embedder.
+        When the key is empty, or one that colmem itself answers.
     """
-    if not key or key in _BUILT_IN:
+    if not key or key in _BUILT_IN or _family(key) is not None:
         raise ConfigError(
             f"embedder key {key!r} cannot be registered: it is empty or built in; "
             "choose another key"
@@ -58,8 +85,13 @@ def register(key: str, factory: Callable[[], Embedder]) -> None:
         _made.pop(key, None)
 
 
+def _family(key: str) -> Callable[[str], Embedder] | None:
+    prefix, colon, _ = key.partition(":")
+    return _FAMILIES.get(prefix) if colon else None
+
+
 def known_keys() -> list[str]:
-    """Every key that :func:`embedder` answers, built-in ones first."""
+    """Every key of a built-in or registered embedder, built-in ones first."""
     with _lock:
         return [*_BUILT_IN, *sorted(_factories)]
 
@@ -70,18 +102,25 @@ def embedder(key: str = DEFAULT_KEY) -> Embedder:
     Raises
     ------
     ConfigError
-        When no embedder has this key, or what a factory made carries another one.
+        When no embedder has this key, what a factory made carries another one, or the folder or
+        address in the key is not that of a model.
+    MissingExtra
+        When the package that a folder needs is not installed.
     """
     with _lock:
         if key in _made:
             return _made[key]
         factory = _BUILT_IN.get(key) or _factories.get(key)
-    if factory is None:
+    family = _family(key)
+    if factory is not None:
+        made = factory()
+    elif family is not None:
+        made = family(key)
+    else:
         raise ConfigError(
-            f"no embedder has the key {key!r}; known keys: {', '.join(known_keys())}. "
+            f"no embedder has the key {key!r}; known keys: {', '.join([*known_keys(), *_FORMS])}. "
             "Choose one of them, or add your own with colmem.embed.register(key, factory)"
         )
-    made = factory()
     if made.key != key:
         raise ConfigError(
             f"the embedder registered as {key!r} calls itself {made.key!r}; "
