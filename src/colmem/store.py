@@ -526,7 +526,7 @@ class Store:
         keys: list[int] = []
         key_rows: list[int] = []
         for i, row in enumerate(rows):
-            own = keys_of((row.id, row.content_hash, row.own_fingerprint))
+            own = keys_of(row.id, row.content_hash, row.own_fingerprint)
             keys += own
             key_rows += [first + i] * len(own)
         self.keys.add(keys, key_rows, self.view.live)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from operator import attrgetter
 
 import msgspec
 import pyarrow as pa
 
 from colmem.contract import (
+    F32,
     Conversation,
     Document,
     DocumentBody,
@@ -104,6 +106,22 @@ class StoredHead(msgspec.Struct, array_like=True, gc=False):
         return self.id if self.fingerprint is None else self.fingerprint
 
 
+_TEXT_FIELDS = (
+    "workspace",
+    "folder",
+    "file_path",
+    "language",
+    "repo",
+    "commit",
+    "url",
+    "thread_id",
+    "agent_id",
+)
+_texts_of = attrgetter(*_TEXT_FIELDS)
+_KINDS = {kind.value: kind for kind in ItemKind}
+_NO_META = MemoryMeta()
+_NO_HIT = Hit(id="", kind=ItemKind.DOCUMENT, text="", meta=_NO_META, score=0.0)
+_set = msgspec.structs.force_setattr
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(StoredItem)
 _HEAD_DECODER = msgspec.msgpack.Decoder(StoredHead)
@@ -208,38 +226,40 @@ def from_batch(batch: pa.RecordBatch) -> list[StoredItem]:
 
 
 def meta_of(row: StoredItem) -> MemoryMeta:
-    """The metadata of a row, whole."""
-    return MemoryMeta(
-        namespace=_namespace(row.namespace),
-        workspace=row.workspace,
-        folder=row.folder,
-        file_path=row.file_path,
-        language=row.language,
-        repo=row.repo,
-        commit=row.commit,
-        url=row.url,
-        thread_id=row.thread_id,
-        turns=None if row.turn_first is None else TurnRange(row.turn_first, row.turn_last or 0),
-        agent_id=row.agent_id,
-        tool_call=None if row.tool_name is None else ToolCallRef(row.tool_name, row.tool_id),
-        source=SourceRef(SourceKind(row.source_kind), row.source_id),
-        tags=row.tags,
-        observed_at=None
-        if row.observed_s is None
-        else Timestamp(row.observed_s, row.observed_ns or 0),
-    )
+    """The metadata of a row, whole.
+
+    Stored values were checked when they came in, so they are set on a copy, without the checks of
+    the constructor.
+    """
+    meta = _NO_META.__copy__()
+    if row.namespace:
+        _set(meta, "namespace", _namespace(row.namespace))
+    for name, value in zip(_TEXT_FIELDS, _texts_of(row), strict=True):
+        if value is not None:
+            _set(meta, name, value)
+    if row.turn_first is not None:
+        _set(meta, "turns", TurnRange(row.turn_first, row.turn_last or 0))
+    if row.tool_name is not None:
+        _set(meta, "tool_call", ToolCallRef(row.tool_name, row.tool_id))
+    _set(meta, "source", _source(row.source_kind, row.source_id))
+    _set(meta, "tags", row.tags)
+    if row.observed_s is not None:
+        _set(meta, "observed_at", Timestamp(row.observed_s, row.observed_ns or 0))
+    return meta
 
 
 def hit_of(row: StoredItem, score: float = 0.0) -> Hit:
-    """The answer form of a row."""
-    return Hit(
-        id=row.id,
-        kind=ItemKind(row.kind),
-        text=row.text,
-        meta=meta_of(row),
-        score=score,
-        confidence=row.confidence,
-    )
+    """The answer form of a row; ``score`` must be a single-precision value."""
+    hit = _NO_HIT.__copy__()
+    _set(hit, "id", row.id)
+    _set(hit, "kind", _KINDS[row.kind])
+    _set(hit, "text", row.text)
+    _set(hit, "meta", meta_of(row))
+    if score:
+        _set(hit, "score", F32(score))
+    if row.confidence is not None:
+        _set(hit, "confidence", F32(row.confidence))
+    return hit
 
 
 def item_of(row: StoredItem) -> StoreItem:
@@ -268,6 +288,11 @@ def item_of(row: StoredItem) -> StoreItem:
 def items_of(rows: Iterable[StoredItem]) -> list[StoreItem]:
     """Items of rows, in order."""
     return [item_of(row) for row in rows]
+
+
+@lru_cache(maxsize=4096)
+def _source(kind: str, id: str | None) -> SourceRef:
+    return SourceRef(SourceKind(kind), id)
 
 
 @lru_cache(maxsize=4096)

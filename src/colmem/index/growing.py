@@ -53,8 +53,10 @@ class Dictionary:
         """The value's code, 0 when no row ever had it."""
         return self._codes.get(value, 0)
 
-    def encode(self, values: Iterable[str | None]) -> list[int]:
+    def encode(self, values: Sequence[str | None]) -> list[int]:
         """Codes of values, adding those not seen before; None is 0."""
+        if values.count(None) == len(values):
+            return [0] * len(values)
         codes = self._codes
         out = []
         for value in values:

@@ -8,8 +8,7 @@ slots as one immutable reference.
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +20,6 @@ from colmem_kernels import keys as kernels
 _SLOTS_MIN = 1 << 12
 _LOAD_MAX = 0.6
 _CANDIDATES_MAX = 64
-_HEX = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def key_of(text: str) -> int:
@@ -29,16 +27,21 @@ def key_of(text: str) -> int:
 
     So a fingerprint and the content hash it is cut from share one key.
     """
-    if len(text) in (40, 64) and _HEX.fullmatch(text):
-        return int(text[:16], 16)
+    if len(text) in (40, 64):
+        try:
+            return int(text[:16], 16)
+        except ValueError:
+            pass  # not hex after all
     return int.from_bytes(
         hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
     )
 
 
-def keys_of(texts: Iterable[str]) -> list[int]:
-    """Distinct keys of the names of one row, in order."""
-    return list(dict.fromkeys(map(key_of, texts)))
+def keys_of(id: str, content_hash: str, fingerprint: str) -> list[int]:
+    """Distinct keys of the three names of one row."""
+    if id is fingerprint and content_hash.startswith(id):
+        return [key_of(content_hash)]
+    return list(dict.fromkeys(map(key_of, (id, content_hash, fingerprint))))
 
 
 class _Slots(NamedTuple):
