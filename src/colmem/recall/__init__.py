@@ -1,1 +1,1 @@
-
+"""Recall, pure: writes an answer out of hits, each statement with its citation."""

@@ -1,1 +1,1 @@
-
+"""Ranking, pure: fuses candidate lists, rescores the best, and orders everything else."""

@@ -53,8 +53,17 @@ def mark_turns(
     return out
 
 
+def beside_best(ranking: Candidates, beside: npt.NDArray[np.int64]) -> RowIds:
+    """Rows beside the best that are no candidates yet: int64, ascending.
+
+    beside : int64 (k, 4), as in :class:`Turns`, for the ranking's first k rows.
+    """
+    rows = np.unique(beside)
+    return np.setdiff1d(rows[rows >= 0], ranking.rows, assume_unique=True)
+
+
 def lend(ranking: Candidates, turns: Turns, settings: RankingSettings) -> Candidates:
-    """Rank anew with what turns lend each other; scores stay 0..1, others keep theirs in proportion.
+    """Rank anew with what turns lend each other; scores stay 0..1, of others in proportion.
 
     A turn beside a candidate that is none itself lends nothing.
     """

@@ -50,6 +50,13 @@ class Weights(NamedTuple):
         vector, maxsim = settings.weight_vector * trust, settings.weight_maxsim * trust
         return cls(1.0 - vector - maxsim, vector, maxsim)
 
+    def without_maxsim(self) -> Weights:
+        """The same proportion of both legs, for an embedder without word pieces."""
+        total = self.lexical + self.vector
+        if total == 0:
+            return Weights(0.5, 0.5, 0.0)
+        return Weights(self.lexical / total, self.vector / total, 0.0)
+
 
 def pool(lexical: Candidates, vector: Candidates, extra: RowIds | None = None) -> Pool:
     """Join the legs' candidates, and further rows if any, by row."""

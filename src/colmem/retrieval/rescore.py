@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colmem.retrieval.fuse import Weights, ranked
+from colmem.retrieval.settings import RankingSettings
 from colmem.schema import Candidates, Scores
 
 Pieces = npt.NDArray[np.uint16]
@@ -107,23 +108,35 @@ def maxsim(
     return out
 
 
-def rescore(ranking: Candidates, scores: Scores, weights: Weights) -> Candidates:
-    """Blend MaxSim into the scores of the best ``len(scores)`` candidates and rank anew.
+def depth(offsets: Offsets, settings: RankingSettings) -> int:
+    """How many of the first items are rescored: int64 (n + 1,), where the pieces of each begin."""
+    fitting = int(np.searchsorted(offsets[1:], settings.rescore_pieces, "right"))
+    return min(settings.rescore_top, fitting)
 
-    scores : float32 (k,), MaxSim of the ranking's first k rows; mapped to 0..1 over these.
+
+def rescore(ranking: Candidates, scores: Scores, weights: Weights) -> Candidates:
+    """Blend MaxSim into the scores of the first ``len(scores)`` candidates and rank anew.
+
+    scores : float32 (k,), MaxSim of the ranking's first k rows. It is blended as it is: mapping it
+    to 0..1 over the candidates was measured no better, and made scores of two queries differ in
+    meaning. The candidates below keep their order.
     """
     k = len(scores)
     if k == 0 or weights.maxsim == 0:
         return ranking
     keep = np.float32(1.0 - weights.maxsim)
-    low, high = float(scores.min()), float(scores.max())
-    unit = (
-        (scores - np.float32(low)) / np.float32(high - low) if high > low else np.zeros_like(scores)
-    )
-    head = ranked(ranking.rows[:k], keep * ranking.scores[:k] + np.float32(weights.maxsim) * unit)
+    head = ranked(ranking.rows[:k], keep * ranking.scores[:k] + np.float32(weights.maxsim) * scores)
     below = np.minimum(keep * ranking.scores[k:], head.scores[-1])
     return Candidates(
         np.concatenate([head.rows, ranking.rows[k:]]), np.concatenate([head.scores, below])
+    )
+
+
+def insert(ranking: Candidates, at: int, extra: Candidates) -> Candidates:
+    """Put further candidates behind the first ``at``, to be rescored with them."""
+    return Candidates(
+        np.concatenate([ranking.rows[:at], extra.rows, ranking.rows[at:]]),
+        np.concatenate([ranking.scores[:at], extra.scores, ranking.scores[at:]]),
     )
 
 

@@ -13,7 +13,12 @@ from typing import Any
 from colmem.contract.errors import ConfigError
 
 # The upper bound of each setting that is a count; every other one is a share or weight in 0..1.
-_COUNTS_MAX = {"pool_per_leg": 10_000, "rescore_top": 1_000, "dialogue_expand": 200}
+_COUNTS_MAX = {
+    "pool_per_leg": 10_000,
+    "rescore_top": 10_000,
+    "rescore_pieces": 1_000_000,
+    "dialogue_expand": 200,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +27,9 @@ class RankingSettings:
 
     pool_per_leg
         How many of each leg's best are fused; independent of the page asked for.
-    rescore_top
-        How many of the fused best are rescored by MaxSim; 0 switches it off.
+    rescore_top, rescore_pieces
+        How many of the fused best are rescored by MaxSim, and how many word pieces they may have in
+        all: short items are rescored in greater number for the same time. 0 switches it off.
     weight_vector, weight_maxsim
         Shares of the cosine and of MaxSim in a score; the rest is BM25's.
     fit_full, fit_min
@@ -47,19 +53,20 @@ class RankingSettings:
     """
 
     pool_per_leg: int = 200
-    rescore_top: int = 100
+    rescore_top: int = 400
+    rescore_pieces: int = 12_800
     weight_vector: float = 0.4
-    weight_maxsim: float = 0.3
+    weight_maxsim: float = 0.4
     fit_full: float = 0.7
     fit_min: float = 0.3
     dialogue: bool = True
     dialogue_previous: float = 0.1
-    dialogue_next: float = 0.1
+    dialogue_next: float = 0.05
     dialogue_second: float = 0.1
     dialogue_answer: float = 0.3
-    dialogue_thread: float = 0.5
-    dialogue_named: float = 0.2
-    dialogue_expand: int = 0
+    dialogue_thread: float = 0.6
+    dialogue_named: float = 0.25
+    dialogue_expand: int = 25
     near_duplicates: float = 0.0
 
     def __post_init__(self) -> None:

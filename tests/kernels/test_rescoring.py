@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from colmem_kernels import reference_rescoring, rescoring
+
+
+def _case(rng: np.random.Generator, lengths: list[int], n_query: int, dim: int = 16):
+    table = rng.integers(-127, 128, (300, dim)).astype(np.int8)
+    table[0] = 0  # A row without a direction.
+    norms = np.sqrt(np.square(table.astype(np.float32)).sum(axis=1))
+    inverse = (1 / np.maximum(norms, 1)).astype(np.float32)
+    content = rng.choice(300, n_query, replace=False)
+    query = table[content].astype(np.float32) * inverse[content][:, None]
+    weights = rng.random(n_query).astype(np.float32)
+    offsets = np.r_[0, np.cumsum(lengths)].astype(np.int64)
+    pieces = rng.integers(0, 300, offsets[-1]).astype(np.uint16)
+    return table, inverse, query, weights / max(weights.sum(), 1e-9), pieces, offsets
+
+
+def _run(module, case) -> np.ndarray:
+    table, _, query, _, pieces, offsets = case
+    out = np.full(len(offsets) - 1, 9, np.float32)
+    slots = np.zeros(len(table), np.int32)
+    cosines = np.empty((min(len(pieces), len(table)), len(query)), np.float32)
+    module.maxsim(*case, slots, cosines, out)
+    return out
+
+
+@pytest.mark.parametrize("lengths", [[], [0], [1], [3, 0, 128, 7], [5] * 101])
+@pytest.mark.parametrize("n_query", [1, 3, 12])
+def test_maxsim_equals_its_twin(lengths: list[int], n_query: int) -> None:
+    case = _case(np.random.default_rng(n_query), lengths, n_query)
+    np.testing.assert_allclose(_run(rescoring, case), _run(reference_rescoring, case), atol=1e-5)
+
+
+def test_maxsim_of_an_item_with_all_query_pieces_is_1() -> None:
+    table, inverse, _, _, _, _ = _case(np.random.default_rng(1), [], 3)
+    pieces = np.array([7, 9, 11, 200], np.uint16)
+    query = table[pieces[:3]].astype(np.float32) * inverse[pieces[:3]][:, None]
+    case = table, inverse, query, np.full(3, 1 / 3, np.float32), pieces, np.array([0, 4])
+    assert _run(rescoring, case)[0] == pytest.approx(1, abs=1e-6)
+
+
+def test_maxsim_reads_read_only_arrays_and_refuses_strided_ones() -> None:
+    case = _case(np.random.default_rng(2), [4, 4], 2)
+    for array in case:
+        array.flags.writeable = False
+    _run(rescoring, case)
+    table, inverse, query, weights, pieces, offsets = case
+    with pytest.raises(TypeError):
+        _run(rescoring, (table[:, ::2], inverse, query, weights, pieces, offsets))
+
+
+COLON, QUESTION = 10, 20
+
+
+@pytest.mark.parametrize(
+    ("pieces", "mark"),
+    [
+        ([], 0),
+        ([5, COLON, 30], 1),
+        ([5, 6, COLON, QUESTION], 3),
+        ([5, 30, COLON, 1], 0),
+        ([30, 31, QUESTION], 2),
+        ([COLON, 5], 0),
+        ([5, 5, 5, COLON], 0),
+        ([5, 6], 0),
+    ],
+)
+def test_mark_turns(pieces: list[int], mark: int) -> None:
+    in_query = np.zeros(40, np.uint8)
+    in_query[[5, 6]] = 1
+    flat, offsets = np.array(pieces, np.uint16), np.array([0, len(pieces)])
+    for module in (rescoring, reference_rescoring):
+        out = np.full(1, 9, np.uint8)
+        module.mark_turns(flat, offsets, in_query, COLON, QUESTION, 2, out)
+        assert out[0] == mark
+
+
+def test_mark_turns_equals_its_twin_on_random_items() -> None:
+    rng = np.random.default_rng(3)
+    lengths = rng.integers(0, 9, 200)
+    offsets = np.r_[0, np.cumsum(lengths)].astype(np.int64)
+    pieces = rng.choice(np.array([5, 6, COLON, QUESTION, 30], np.uint16), offsets[-1])
+    in_query = np.zeros(40, np.uint8)
+    in_query[[5, 6]] = 1
+    outs = np.empty((2, 200), np.uint8)
+    for module, out in zip((rescoring, reference_rescoring), outs, strict=True):
+        module.mark_turns(pieces, offsets, in_query, COLON, QUESTION, 3, out)
+    np.testing.assert_array_equal(*outs)
