@@ -6,7 +6,7 @@ and back to the item or to the Hit that reads answer with. The fields are schema
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
@@ -121,6 +121,9 @@ _texts_of = attrgetter(*_TEXT_FIELDS)
 _KINDS = {kind.value: kind for kind in ItemKind}
 _NO_META = MemoryMeta()
 _NO_HIT = Hit(id="", kind=ItemKind.DOCUMENT, text="", meta=_NO_META, score=0.0)
+# Copies, as msgspec makes them in C, of structs whose every field is set afterwards.
+_new_meta: Callable[[], MemoryMeta] = _NO_META.__copy__  # type: ignore[attr-defined]
+_new_hit: Callable[[], Hit] = _NO_HIT.__copy__  # type: ignore[attr-defined]
 _set = msgspec.structs.force_setattr
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(StoredItem)
@@ -231,7 +234,7 @@ def meta_of(row: StoredItem) -> MemoryMeta:
     Stored values were checked when they came in, so they are set on a copy, without the checks of
     the constructor.
     """
-    meta = _NO_META.__copy__()
+    meta = _new_meta()
     if row.namespace:
         _set(meta, "namespace", _namespace(row.namespace))
     for name, value in zip(_TEXT_FIELDS, _texts_of(row), strict=True):
@@ -250,7 +253,7 @@ def meta_of(row: StoredItem) -> MemoryMeta:
 
 def hit_of(row: StoredItem, score: float = 0.0) -> Hit:
     """The answer form of a row; ``score`` must be a single-precision value."""
-    hit = _NO_HIT.__copy__()
+    hit = _new_hit()
     _set(hit, "id", row.id)
     _set(hit, "kind", _KINDS[row.kind])
     _set(hit, "text", row.text)
