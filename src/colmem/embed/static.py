@@ -19,7 +19,6 @@ from colmem.embed.texts import utf8_buffer
 from colmem.function_words import FUNCTION_WORDS
 
 PIECES_MAX = 128
-_BATCH_BYTES = 1 << 24  # bounds the buffers of one kernel call
 _DATA = Path(__file__).parent / "data"
 
 Vectors = npt.NDArray[np.float32]

