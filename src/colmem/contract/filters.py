@@ -59,7 +59,7 @@ def path_admits(wanted: str, held: str | None) -> bool:
     return held.startswith(prefix) and held[len(prefix) : len(prefix) + 1] in ("", "/")
 
 
-class MetaFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class MetaFilter(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Conditions on an item's kind and metadata; unset fields and empty lists do not constrain."""
 
     reach: Reach | None = None

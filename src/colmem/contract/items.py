@@ -31,7 +31,7 @@ from colmem.contract.timestamps import Timestamp
 from colmem.contract.vocabulary import ItemKind, LearningKind, Role, member
 
 
-class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
+class Turn(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One utterance of a conversation."""
 
     role: Role
@@ -73,7 +73,9 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{line} [tools: {calls}]"
 
 
-class DocumentBody(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class DocumentBody(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True
+):
     """A document's text, or the uri it has to be fetched from first: exactly one of the two."""
 
     text: str | UnsetType = UNSET
@@ -94,7 +96,7 @@ class DocumentBody(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkno
 _BLANK_TAIL: Final = b',"observed_at":""}}'
 
 
-class _Item(msgspec.Struct, frozen=True, kw_only=True):
+class _Item(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     # What the three shapes have in common. Each ends with `meta`, and that with `observed_at`.
 
     kind: ClassVar[ItemKind]
@@ -134,7 +136,7 @@ class _Item(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Document(
-    _Item, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="document"
+    _Item, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="document"
 ):
     """A text with an optional title and media type."""
 
@@ -171,7 +173,13 @@ class Document(
 
 
 class Conversation(
-    _Item, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="conversation"
+    _Item,
+    frozen=True,
+    gc=False,
+    kw_only=True,
+    omit_defaults=True,
+    tag_field="type",
+    tag="conversation",
 ):
     """Turns in their order."""
 
@@ -209,7 +217,7 @@ class Conversation(
 
 
 class Learning(
-    _Item, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="learning"
+    _Item, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="type", tag="learning"
 ):
     """A statement and how sure it is; ``learning_kind`` is ``kind`` on the wire."""
 

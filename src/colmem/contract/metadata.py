@@ -72,7 +72,7 @@ def to_timestamp(owner: object, field: str, value: Any) -> Timestamp:
         ) from error
 
 
-class ToolCallRef(msgspec.Struct, frozen=True, omit_defaults=True):
+class ToolCallRef(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A tool call: the tool's name, and the call's id when known."""
 
     name: str
@@ -83,7 +83,7 @@ class ToolCallRef(msgspec.Struct, frozen=True, omit_defaults=True):
         check_optional_text(self, "id")
 
 
-class TurnRange(msgspec.Struct, frozen=True):
+class TurnRange(msgspec.Struct, frozen=True, gc=False):
     """Turns of a thread, both ends included; no order between them is enforced."""
 
     first: U32
@@ -96,7 +96,7 @@ class TurnRange(msgspec.Struct, frozen=True):
                 raise wrong_type(self, field, value, f"an integer from 0 to {U32_MAX}")
 
 
-class SourceRef(msgspec.Struct, frozen=True, omit_defaults=True):
+class SourceRef(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Where an item came from: the kind of source, and which one when known."""
 
     kind: SourceKind
@@ -117,7 +117,7 @@ AGENT_SOURCE = SourceRef(SourceKind.AGENT)
 """The source of an item whose metadata names none."""
 
 
-class MemoryMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class MemoryMeta(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Metadata of an item; every field is optional, and an empty string is a value.
 
     ``namespace`` may be given as text, ``source`` as its kind, ``observed_at`` as RFC 3339 text or

@@ -178,7 +178,7 @@ def _parsed(text: str) -> Namespace:
 ROOT: Final = str.__new__(Namespace, _ROOT_TEXT)
 
 
-class Reach(msgspec.Struct, frozen=True, kw_only=True):
+class Reach(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """How far a read sees: a node, with its ancestors (``inherit``), with all below it."""
 
     at: Namespace = ROOT

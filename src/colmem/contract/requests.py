@@ -54,7 +54,7 @@ def _check_filter(owner: Any) -> None:
         raise wrong_type(owner, "filter", owner.filter, "a MetaFilter")
 
 
-class RecallRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RecallRequest(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A question to be answered from the items a filter admits."""
 
     required_on_wire: ClassVar[tuple[str, ...]] = ("limit",)
@@ -78,7 +78,7 @@ class RecallRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
             raise InvalidRequest("recall limit must be positive")
 
 
-class FetchRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FetchRequest(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A query to rank the items a filter admits by."""
 
     required_on_wire: ClassVar[tuple[str, ...]] = ("mode", "limit")
@@ -117,7 +117,7 @@ class FetchRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             raise InvalidRequest("fetch limit must be positive")
 
 
-class ListRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ListRequest(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """One page of the items a filter admits."""
 
     required_on_wire: ClassVar[tuple[str, ...]] = ("limit",)
@@ -137,7 +137,9 @@ class ListRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
             raise InvalidRequest("list limit must be positive")
 
 
-class ForgetTarget(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class ForgetTarget(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True
+):
     """What to forget: exactly one of ids and a filter."""
 
     ids: list[str] | UnsetType = UNSET
@@ -171,7 +173,7 @@ class ForgetTarget(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkno
             raise InvalidRequest("forget needs at least one id")
 
 
-class ExploreRequest(msgspec.Struct, frozen=True, kw_only=True):
+class ExploreRequest(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Count the items a filter admits along a facet."""
 
     required_on_wire: ClassVar[tuple[str, ...]] = ("limit",)
@@ -206,7 +208,7 @@ class ExploreRequest(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidRequest(f"explore scan_limit must be between 1 and {SCAN_LIMIT_MAX}")
 
 
-class GetRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+class GetRequest(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Items by id, as far as a reach sees them."""
 
     ids: list[str]
@@ -237,7 +239,7 @@ def validate_batch(items: Sequence[StoreItem]) -> None:
         item.validate()
 
 
-class Hit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Hit(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """An item as reads return it; ``confidence`` is set for learnings only."""
 
     id: str
@@ -255,7 +257,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             set_field(self, "confidence", to_f32(self, "confidence", self.confidence))
 
 
-class Citation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Citation(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """An item an answer rests on, with the part of its text that was used."""
 
     id: str
@@ -271,14 +273,14 @@ class Citation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             set_field(self, "score", to_f32(self, "score", self.score))
 
 
-class StoreReceipt(msgspec.Struct, frozen=True):
+class StoreReceipt(msgspec.Struct, frozen=True, gc=False):
     """The id of a stored item, and whether it was held already."""
 
     id: str
     replayed: bool
 
 
-class RecallAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RecallAnswer(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """An answer with what it cites; ``model`` only when a model wrote it."""
 
     answer: str
@@ -286,34 +288,34 @@ class RecallAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     model: str | None = None
 
 
-class FetchPage(msgspec.Struct, frozen=True, omit_defaults=True):
+class FetchPage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Hits, best first; ``next_cursor`` when more remain."""
 
     hits: list[Hit]
     next_cursor: str | None = None
 
 
-class ListPage(msgspec.Struct, frozen=True, omit_defaults=True):
+class ListPage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Items with score 0; ``next_cursor`` when more remain."""
 
     items: list[Hit]
     next_cursor: str | None = None
 
 
-class ForgetReport(msgspec.Struct, frozen=True):
+class ForgetReport(msgspec.Struct, frozen=True, gc=False):
     """How many items were removed."""
 
     forgotten: U64
 
 
-class FacetBucket(msgspec.Struct, frozen=True):
+class FacetBucket(msgspec.Struct, frozen=True, gc=False):
     """A value of a facet and how often it occurs."""
 
     value: str
     count: U64
 
 
-class ExplorePage(msgspec.Struct, frozen=True, kw_only=True):
+class ExplorePage(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Buckets by count descending, then value by code point; how much they leave out."""
 
     facet: Facet
@@ -324,7 +326,7 @@ class ExplorePage(msgspec.Struct, frozen=True, kw_only=True):
     truncated: bool
 
 
-class EngineDescriptor(msgspec.Struct, frozen=True, kw_only=True):
+class EngineDescriptor(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What an engine is and offers; never changes while it lives."""
 
     id: str
@@ -350,7 +352,7 @@ class EngineDescriptor(msgspec.Struct, frozen=True, kw_only=True):
             raise Unsupported(f"engine `{self.id}` does not offer {mode} fetch")
 
 
-class EngineHealth(msgspec.Struct, frozen=True, omit_defaults=True):
+class EngineHealth(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Whether an engine serves, and what ails it."""
 
     state: HealthState
