@@ -24,6 +24,10 @@ DONE, FAILED, USAGE = 0, 1, 2
 class CommandLine(click.Group):
     """The group of all commands; the outermost frame, which turns errors into exit codes."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the commands, in the order one meets them."""
+        return list(self.commands)
+
     def main(  # type: ignore[override]
         self,
         args: Sequence[str] | None = None,

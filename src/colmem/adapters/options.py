@@ -130,10 +130,10 @@ _EXACT = {
     "repo": ("--repo", "repository", "TEXT"),
     "commit": ("--commit", "commit", "TEXT"),
     "url": ("--url", "url", "TEXT"),
-    "thread_id": ("--thread", "thread id", "TEXT"),
-    "agent_id": ("--agent", "agent id", "TEXT"),
-    "tool_call": ("--tool", "name of the tool called", "TEXT"),
-    "source_id": ("--source-id", "id of the source", "TEXT"),
+    "thread_id": ("--thread", "thread", "ID"),
+    "agent_id": ("--agent", "agent", "ID"),
+    "tool_call": ("--tool", "tool, by its name", "TEXT"),
+    "source_id": ("--source-id", "source, by its id", "ID"),
 }
 _HINTS = {"folder": " or below", "file_path": " or below"}
 

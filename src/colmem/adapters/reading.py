@@ -116,7 +116,7 @@ def get(store: Path, ids: tuple[str, ...], reach: Reach | None) -> None:
 
 @click.command(cls=Command)
 @store_argument
-@click.argument("facet", type=click.Choice([*map(str, Facet)]))
+@click.argument("facet", type=click.Choice([*map(str, Facet)]), metavar="FACET")
 @click.option("--limit", "-n", default=20, show_default=True, help="How many values at most.")
 @click.option(
     "--narrow",
@@ -128,7 +128,11 @@ def get(store: Path, ids: tuple[str, ...], reach: Reach | None) -> None:
 def explore(
     store: Path, facet: str, limit: int, narrow: tuple[str, ...], filter: MetaFilter
 ) -> None:
-    """Count items along FACET: kind, source, folder, language, tag, namespace and so on."""
+    """Count items along FACET.
+
+    Facets: kind, source, source_id, workspace, folder, file_path, language, repo, url, thread,
+    agent, tool_call, tag, namespace.
+    """
     for pair in narrow:
         filter = _narrowed(filter, pair)
     with open_for_reading(store) as engine:

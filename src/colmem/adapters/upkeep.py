@@ -14,7 +14,7 @@ from colmem.adapters.session import open_for_reading, open_for_writing, session
 @click.command(cls=Command)
 @store_argument
 def health(store: Path) -> None:
-    """Say whether STORE serves, and what ails it; exit code 1 when it does not serve."""
+    """Say whether STORE serves, and what ails it; exit code 1 when not."""
     with open_for_reading(store) as engine:
         state = engine.health()
     session().output.health(state)
@@ -35,10 +35,10 @@ def stats(store: Path) -> None:
 @store_argument
 @click.option("--repair", is_flag=True, help="Rebuild what is damaged from what is whole.")
 def check(store: Path, repair: bool) -> None:
-    """Check that all parts of STORE agree, and every fingerprint; exit code 1 when they do not.
+    """Check that all parts of STORE agree, every fingerprint included.
 
-    With --repair a store that no longer opens is rebuilt too: the table from the row log or the row
-    log from the table; a damaged table is kept aside.
+    Exit code 1 when they do not. With --repair a store that no longer opens is rebuilt too: the
+    table from the row log or the row log from the table; a damaged table is kept aside.
     """
     with Progress("repairing" if repair else "checking"):
         if repair:

@@ -51,12 +51,18 @@ def init(store: Path, embedder: str | None) -> None:
 @store_argument
 @click.argument("text")
 @click.option(
-    "--kind", type=click.Choice([*map(str, ItemKind)]), default="document", show_default=True
+    "--kind",
+    type=click.Choice([*map(str, ItemKind)]),
+    default="document",
+    show_default=True,
+    help="What it is.",
 )
 @click.option("--title", help="Title of a document.")
 @click.option("--mime", help="Media type of a document, such as text/markdown.")
 @click.option(
-    "--learning-kind", type=click.Choice([*map(str, LearningKind)]), help="[default: fact]"
+    "--learning-kind",
+    type=click.Choice([*map(str, LearningKind)]),
+    help="What a learning states.  [default: fact]",
 )
 @click.option("--confidence", type=float, help="How sure a learning is, 0 to 1.  [default: 0.8]")
 @click.option("--evidence", help="What a learning rests on.")
