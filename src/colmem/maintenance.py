@@ -68,9 +68,9 @@ def rewrite(opened: Opened, embedder: Embedder | None, progress: Progress | None
                 progress(new.view.n_rows)
         new.lexical_ready()
         new.save_resident()
-        old.table.replace(_table_batches(new), (new.generation, new.log.length, new.view.n_rows))
-        new.take_table(old.table)
-        old.is_replaced = True
+        # Readers of the old generation go on: nothing of theirs may still wait for its files.
+        old.lexical_ready()
+        old.replace_table(_table_batches(new), new)
     if old.folder is not None:
         remove_other_generations(old.folder, new.generation)
         settings = msgspec.structs.replace(settings, generations={str(new.generation): record})
@@ -87,7 +87,11 @@ def check(store: Store) -> CheckReport:
     store.flush_table()
     store.lexical_ready()
     view = store.view
-    problems += store.vectors.verify() if hasattr(store.vectors,"verify") else []
+    try:
+        if not store.vectors.verify():
+            problems.append("the vector codes did not fit the embeddings; they were made again")
+    except CorruptStore as error:
+        problems.append(error.message)
     live = np.flatnonzero(view.live)
     try:
         n_logged = sum(

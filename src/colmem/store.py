@@ -20,9 +20,18 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from colmem import stored
-from colmem.contract import ColmemError, Conflict, CorruptStore, MetaFilter, Unavailable, encode
+from colmem.contract import (
+    ColmemError,
+    Conflict,
+    CorruptStore,
+    EngineError,
+    MetaFilter,
+    Unavailable,
+    encode,
+)
 from colmem.index.attributes import Attributes
 from colmem.index.growing import GrowingArray
 from colmem.index.keys import KeyIndex, keys_of
@@ -164,6 +173,13 @@ class Store:
         self._table = table
         self._table_rows = self.view.n_rows
 
+    def replace_table(self, batches: Iterator[pa.RecordBatch], new: Store) -> None:
+        """Hand the table over to another generation, with all its rows, in one transaction."""
+        with self._table_lock:
+            self.table.replace(batches, (new.generation, new.log.length, new.view.n_rows))
+            self.is_replaced = True
+            new.take_table(self.table)
+
     # Reading.
 
     @property
@@ -277,9 +293,10 @@ class Store:
                 finally:
                     for waiting in jobs:
                         waiting.done = True
-        if isinstance(job.error, OSError):
+        cause = job.error.__cause__ if isinstance(job.error, EngineError) else job.error
+        if isinstance(cause, OSError):
             raise Unavailable(
-                f"the store could not be written: {job.error.strerror or job.error}; nothing of "
+                f"the store could not be written: {cause.strerror or cause}; nothing of "
                 "this call was stored, free some space or check the disk, then call again"
             ) from job.error
         if job.error is not None:
@@ -308,7 +325,9 @@ class Store:
         if self._table is None:
             return
         with self._table_lock:
-            end, n_rows = self.log.length, self.view.n_rows
+            if self.is_replaced:
+                return
+            end, n_rows = self._published
             _, start, _ = self.table.state()
             rows: list[StoredItem] = []
             gone: list[RowIds] = []
@@ -416,6 +435,9 @@ class Store:
         self._replayed_rows = 0
         live = self._live.values()
         self.view = View(live, int(column_kernels.count_mask(live)), 0)
+        # Bytes of the log and rows that the view shows: what the table may be brought level with
+        # while another frame is being written.
+        self._published = at, len(live)
 
     def _replay(self) -> None:
         """Apply what the row log holds past the resident columns."""
@@ -463,14 +485,14 @@ class Store:
         replaced = np.array(gone, np.int64)
         try:
             self.vectors.append(np.ascontiguousarray(vectors, np.float32), sync=True)
+            self._append_pieces(jobs, picked)
+            # Last: what follows the frame in memory cannot fail.
             put = self.log.put(view.n_rows, [stored.to_bytes(row) for row in rows], replaced)
         except BaseException:
             self.vectors.discard()
+            if self.pieces is not None:
+                self.pieces.discard(view.n_rows)
             raise
-        if self.pieces is not None:
-            for job, at in zip(jobs, picked, strict=True):
-                pieces = job.pieces or self._texts_pieces(job.rows)
-                self.pieces.append(*_take_ragged(*pieces, at))
         self.vectors.publish(view.n_rows + len(rows))
         self._add_rows(rows, put)
         if any(job.is_bulk for job in jobs):
@@ -538,6 +560,16 @@ class Store:
         self._live.append(np.ones(len(rows), np.uint8))
         n_live = view.n_live + len(rows) - len(put.gone)
         self.view = View(self._live.values(), n_live, view.version + 1)
+        self._published = self.log.length, self.view.n_rows
+
+    def _append_pieces(
+        self, jobs: Sequence[Write], picked: Sequence[npt.NDArray[np.int64]]
+    ) -> None:
+        if self.pieces is None:
+            return
+        for job, at in zip(jobs, picked, strict=True):
+            pieces = job.pieces or self._texts_pieces(job.rows)
+            self.pieces.append(*_take_ragged(*pieces, at))
 
     def _texts_pieces(self, rows: Sequence[StoredItem]) -> Pieces:
         assert self._pieces_of is not None
@@ -566,6 +598,7 @@ class Store:
         self._take_out(rows)
         view = self.view
         self.view = View(self._live.values(), view.n_live - len(rows), view.version + 1)
+        self._published = self.log.length, self.view.n_rows
 
     def _take_out(self, rows: RowIds) -> None:
         """Mark rows as gone in a new live mask, which readers see with the next view."""

@@ -53,6 +53,13 @@ class PieceIndex:
         self._offsets.append(offsets[1:] + self._offsets.values()[-1])
         self._count(pieces, offsets, 1)
 
+    def discard(self, n_rows: int) -> None:
+        """Take back the rows from ``n_rows`` on, whose write failed."""
+        if self.n_rows > n_rows:
+            self.forget(np.arange(n_rows, self.n_rows))
+            self._offsets.length = n_rows + 1
+            self._file.length = 2 * int(self._offsets.values()[-1])
+
     def forget(self, rows: RowIds) -> None:
         """Take rows out of the document frequencies."""
         self._count(*self.take(rows), -1)

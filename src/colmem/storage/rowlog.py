@@ -8,9 +8,11 @@ overwritten; a bad frame followed by more data is damage and refused.
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -120,7 +122,17 @@ class RowLog:
         head = _HEADER.pack(_MAGIC, kind, first_row, count, len(payload), 0)
         crc = zlib.crc32(payload, zlib.crc32(head))
         head = _HEADER.pack(_MAGIC, kind, first_row, count, len(payload), crc)
-        return self._file.append(head + payload, sync=True)
+        try:
+            return self._file.append(head + payload, sync=True)
+        except OSError:
+            self._cut()
+            raise
+
+    def _cut(self) -> None:
+        """Remove what a failed append left, which the next open would take for a frame."""
+        if self.path is not None:
+            with suppress(OSError):
+                os.truncate(self.path, self.length)
 
     def _size(self) -> int:
         return self._file.length if self.path is None else self.path.stat().st_size
