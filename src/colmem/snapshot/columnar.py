@@ -19,7 +19,7 @@ from colmem.snapshot import layout
 from colmem.snapshot.errors import SnapshotReadError
 from colmem.snapshot.layout import Listed
 from colmem.snapshot.limits import Limits
-from colmem.snapshot.record import Record, settle_typed
+from colmem.snapshot.record import Record, json_column, settle_typed
 
 ROW_GROUP_ROWS = 16_384
 PART_ROWS = 64 * ROW_GROUP_ROWS
@@ -235,10 +235,10 @@ def _has_json_columns(record: Record) -> bool:
 def _json_text(text: str, kind: type) -> str:
     if text == ("{}" if kind is dict else "[]"):
         return text
-    value = json.loads(text)
+    value: Any = json.loads(text)
     if not isinstance(value, kind):
         raise ValueError("another kind of JSON value")
-    return json.dumps(value)
+    return json_column(value)
 
 
 def _embeddings(values: Sequence[bytes | None], dim: int) -> pa.Array:

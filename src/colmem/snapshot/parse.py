@@ -16,10 +16,12 @@ import msgspec
 from colmem.snapshot.errors import SnapshotReadError
 from colmem.snapshot.limits import Limits
 from colmem.snapshot.lines import stripped
+from colmem.snapshot.nesting import depth, is_deeper
 from colmem.snapshot.record import (
     Record,
     UnstorableError,
     content_hash,
+    json_column,
     normalise,
     settle,
     settle_typed,
@@ -28,7 +30,6 @@ from colmem.snapshot.record import (
 
 _OPEN, _CLOSE = ord("{"), ord("}")
 _ABSENT = msgspec.Raw(b"")
-_NESTING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
 
 
 class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -172,13 +173,11 @@ class LineReader:
 
     def _strict(self, line: bytes, number: int) -> Any:
         limits = self._limits
-        if line.count(b"[") + line.count(b"{") > limits.nesting_max:
-            depth = _depth(line)
-            if depth > limits.nesting_max:
-                raise self._refused(
-                    number,
-                    f"nests {depth} levels deep, limit is {limits.nesting_max} (nesting_max)",
-                )
+        if is_deeper(line, limits.nesting_max):
+            raise self._refused(
+                number,
+                f"nests {depth(line)} levels deep, limit is {limits.nesting_max} (nesting_max)",
+            )
         try:
             return self._parse(line.decode())
         except UnicodeDecodeError as error:
@@ -266,7 +265,7 @@ def _provenance(raw: bytes, text: str | None) -> str | None:
 def _object(value: Any) -> str:
     if not isinstance(value, dict):
         raise ValueError("not an object")
-    return json.dumps(value)
+    return json_column(value)
 
 
 def _list(raw: bytes) -> str:
@@ -275,16 +274,4 @@ def _list(raw: bytes) -> str:
         value = json.loads(value)
     if not isinstance(value, list):
         raise ValueError("not a list")
-    return json.dumps(value)
-
-
-def _depth(line: bytes) -> int:
-    depth = deepest = 0
-    for match in _NESTING.finditer(line):
-        token = match[0]
-        if token in (b"[", b"{"):
-            depth += 1
-            deepest = max(deepest, depth)
-        elif token in (b"]", b"}"):
-            depth -= 1
-    return deepest
+    return json_column(value)

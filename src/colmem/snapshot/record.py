@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from colmem.snapshot import annotations as envelopes
+from colmem.snapshot.nesting import COLUMN_DEPTH_MAX, is_deeper
 
 UNKNOWN_KEYS = "_interchange_unknown"
 _INT64_MAX = 2**63 - 1
@@ -179,25 +180,25 @@ def normalise(raw: dict[str, Any], *, source: str) -> Record:
         embedding_model=raw.get("embedding_model"),
         source=_text(raw.get("source"), source),
         importance=_float(raw.get("importance")),
-        metadata_json=_dumps(metadata),
+        metadata_json=json_column(metadata),
         content_hash=_hash_of(raw.get("content_hash"), identifier, fact_text),
         ttl_seconds=_integer(raw.get("ttl_seconds")),
         created_at=raw.get("created_at"),
         namespace=_text(raw.get("namespace"), ""),
         tier=_text(raw.get("tier"), "hot"),
-        tags_json=_dumps(_list(raw.get("tags"))),
+        tags_json=json_column(_list(raw.get("tags"))),
         source_uri=_text(raw.get("source_uri"), ""),
         source_format=_text(raw.get("source_format"), ""),
         source_checksum=raw.get("source_checksum"),
         byte_offset=_integer(raw.get("byte_offset")),
         byte_length=_integer(raw.get("byte_length")),
-        provenance_json=None if provenance is None else _dumps(provenance),
+        provenance_json=None if provenance is None else json_column(provenance),
         promotion_state=raw.get("promotion_state"),
         promotion_candidate=raw.get("promotion_candidate"),
         updated_at=raw.get("updated_at"),
         snapshot_id=_text(raw.get("snapshot_id"), ""),
         parent_memory=_text(raw.get("parent_memory"), ""),
-        related_json=_dumps(_list(raw.get("related_memories"))),
+        related_json=json_column(_list(raw.get("related_memories"))),
         schema_version=_integer(raw.get("schema_version")) or 1,
     )
 
@@ -381,13 +382,23 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _dumps(value: dict[str, Any] | list[Any]) -> str:
+def json_column(value: dict[str, Any] | list[Any]) -> str:
+    """Spell a JSON column.
+
+    Raises
+    ------
+    UnstorableError
+        When it nests too deep to be read back.
+    """
     if not value:
         return "{}" if isinstance(value, dict) else "[]"
     try:
-        return json.dumps(value)
+        text = json.dumps(value)
     except (ValueError, RecursionError) as error:
-        raise UnstorableError("a JSON column is nested too deeply") from error
+        raise UnstorableError("a JSON column nests too deep") from error
+    if len(text) > COLUMN_DEPTH_MAX and is_deeper(text.encode(), COLUMN_DEPTH_MAX):
+        raise UnstorableError("a JSON column nests too deep")
+    return text
 
 
 def _column(value: object) -> str | None:
