@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from colmem import bulk, cursors, maintenance, stored, transfer
+from colmem import answering, bulk, cursors, maintenance, stored, transfer
 from colmem.contract import (
     ConfigError,
     Embedder,
@@ -34,6 +34,8 @@ from colmem.contract import (
     ListPage,
     ListRequest,
     MetaFilter,
+    RecallAnswer,
+    RecallRequest,
     StoreItem,
     StoreReceipt,
     as_request,
@@ -179,6 +181,13 @@ class Engine:
         cursor = cursors.encode_position(key, offset + len(rows)) if has_more else None
         found = zip(opened.store.read(rows), scores.tolist(), strict=True)
         return FetchPage([stored.hit_of(row, score) for row, score in found], cursor)
+
+    def recall(self, request: RecallRequest | None = None, /, **fields: Any) -> RecallAnswer:
+        """Answer a question from the admitted items, citing at most ``limit`` of them."""
+        request = as_request(RecallRequest, request, fields)
+        request.validate()
+        opened = self._opened
+        return answering.recall(request, self.fetch, opened.store.lexical, opened.embedder)
 
     # Bulk.
 

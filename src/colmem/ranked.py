@@ -8,15 +8,16 @@ Hybrid: both legs' best fused and rescored, then everything else by the blend of
 from __future__ import annotations
 
 import time
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from colmem.contract import Embedder, FetchMode, FetchRequest, MetaFilter
 from colmem.embedding import embed_texts
-from colmem.retrieval.dialogue import Turns, lend, mark_turns
-from colmem.retrieval.fuse import Weights, fuse, lexical_bounds, pool, ranked, tail
-from colmem.retrieval.rescore import maxsim, piece_weights, read_query, rescore
+from colmem.retrieval.fuse import lexical_bounds, ranked, tail
+from colmem.retrieval.hybrid import Pieces, PieceTable, Sources, rank_head
+from colmem.retrieval.rescore import read_query
 from colmem.retrieval.settings import RankingSettings
 from colmem.schema import Admitted, Candidates, RowIds, Scores, Vectors
 from colmem.storage.sql_filter import condition
@@ -29,15 +30,6 @@ class Page(NamedTuple):
     rows: RowIds
     scores: Scores
     has_more: bool
-
-
-class _Query(NamedTuple):
-    """A query for the hybrid ranking; its word pieces where the embedder tells them."""
-
-    vector: Vectors
-    weights: Weights
-    pieces: Any = None
-    content: Any = None
 
 
 class Ranker:
@@ -100,90 +92,58 @@ class Ranker:
         return _joined(head, below)
 
     def _hybrid(self, request: FetchRequest, k: int, admitted: Admitted, view: View) -> Candidates:
-        """The pool of both legs, fused and rescored; then, if asked that far, all the rest."""
-        query = self._query(request.query)
-        settings, vectors = self._settings, self._store.vectors
+        """The pool of both legs, ranked; then, if asked that far, all the rest."""
+        store, settings = self._store, self._settings
+        query = self._query_vector(request.query)
         lexical = self._lexical_leg(request, settings.pool_per_leg, view)
-        vector, lowest, highest = vectors.search_with_bounds(
-            query.vector, settings.pool_per_leg, admitted
-        )
-        candidates = pool(lexical, vector)
-        unscored = candidates.without_vector()
-        candidates.vector[unscored] = vectors.scores(query.vector, candidates.rows[unscored])
-        head = fuse(
-            candidates,
-            vector_bounds=(lowest, highest),
+        vector, *bounds = store.vectors.search_with_bounds(query, settings.pool_per_leg, admitted)
+        pieces, index = self._pieces(request.query), store.pieces
+        head = rank_head(
+            lexical,
+            vector,
             lexical_bounds=lexical_bounds(lexical, is_whole=len(lexical.rows) == admitted.count),
-            weights=query.weights,
+            vector_bounds=(bounds[0], bounds[1]),
+            sources=Sources(
+                cosines=lambda rows: store.vectors.scores(query, rows),
+                pieces=None if index is None else index.take,
+                turns=lambda rows: store.attributes.turns(rows, admitted.mask),
+            ),
+            settings=settings,
+            pieces=pieces,
         )
-        head = self._rescored(head, query, admitted)
-        if k <= len(head.rows):
-            return head
+        if k <= len(head.ranking.rows):
+            return head.ranking
         rest = tail(
             admitted.mask,
-            head.rows,
+            head.ranking.rows,
             self._lexical_leg(request, admitted.count, view),
-            self._all_cosines(query.vector, len(admitted.mask)),
-            vector_bounds=(lowest, highest),
-            weights=query.weights,
-            ceiling=float(head.scores[-1]),
+            self._all_cosines(query, len(admitted.mask)),
+            vector_bounds=(bounds[0], bounds[1]),
+            weights=head.weights,
+            ceiling=float(head.ranking.scores[-1]),
         )
-        return _joined(head, rest)
+        return _joined(head.ranking, rest)
 
     def _lexical_leg(self, request: FetchRequest, k: int, view: View) -> Candidates:
         now_s = int(time.time())
         found = self._store.lexical.search(request.query, k, filter=request.filter, now_s=now_s)
         return _visible(found, view)
 
-    def _query(self, text: str) -> _Query:
-        vector = self._query_vector(text)
-        pieces_of = self._pieces_of()
-        if pieces_of is None:
-            weights = Weights.of(self._settings)
-            both = weights.lexical + weights.vector
-            return _Query(vector, Weights(weights.lexical / both, weights.vector / both, 0.0))
-        pieces = pieces_of.pieces(text)
+    def _pieces(self, query: str) -> Pieces | None:
+        """The query in word pieces, when the embedder tells them and the store keeps them."""
+        index = self._store.pieces
+        if index is None:
+            return None
+        teller: Any = self._embedder
+        pieces = teller.pieces(query)
         read = read_query(
             pieces,
-            piece_text=pieces_of.piece_text,
-            is_function_word=pieces_of.is_function_word,
-            is_punctuation=pieces_of.is_punctuation,
+            piece_text=teller.piece_text,
+            is_function_word=teller.is_function_word,
+            is_punctuation=teller.is_punctuation,
         )
-        return _Query(vector, Weights.of(self._settings, read.fit), pieces, read.content)
-
-    def _rescored(self, ranking: Candidates, query: _Query, admitted: Admitted) -> Candidates:
-        """Rescore the best by their word pieces, then let turns of a conversation lend scores."""
-        store, index, pieces_of = self._store, self._store.pieces, self._pieces_of()
-        if index is None or pieces_of is None or query.content is None:
-            return ranking
-        if len(query.content):
-            flat, offsets = index.take(ranking.rows[: self._settings.rescore_top])
-            scores = maxsim(
-                query.content,
-                piece_weights(query.content, index.document_frequency(), store.n_live),
-                flat,
-                offsets,
-                table=pieces_of.rows,
-                inverse_norms=pieces_of.row_inverse_norms,
-            )
-            ranking = rescore(ranking, scores, query.weights)
-        threads, beside = store.attributes.turns(ranking.rows, admitted.mask)
-        if not self._settings.dialogue or not (threads >= 0).any():
-            return ranking
-        flat, offsets = index.take(ranking.rows)
-        marks = mark_turns(
-            query.pieces,
-            flat,
-            offsets,
-            n_vocab=len(pieces_of.rows),
-            colon=int(pieces_of.pieces(":")[0]),
-            question_mark=int(pieces_of.pieces("?")[0]),
-        )
-        return lend(ranking, Turns(threads, beside, marks), self._settings)
-
-    def _pieces_of(self) -> Any:
-        """The embedder, when it tells word pieces and the store keeps them."""
-        return self._embedder if self._store.pieces is not None else None
+        table = PieceTable(teller.rows, teller.row_inverse_norms, *_marks(teller))
+        return Pieces(pieces, read, table, index.document_frequency(), self._store.n_live)
 
     def _all_cosines(self, query: Vectors, n_rows: int) -> Scores:
         """Exact cosines of all rows: float32 (n_rows,)."""
@@ -191,6 +151,12 @@ class Ranker:
 
 
 _NOTHING = Candidates(np.empty(0, np.int64), np.empty(0, np.float32))
+
+
+@cache
+def _marks(teller: Any) -> tuple[int, int]:
+    """Piece ids of the colon and the question mark."""
+    return int(teller.pieces(":")[0]), int(teller.pieces("?")[0])
 
 
 def _joined(head: Candidates, below: Candidates) -> Candidates:
