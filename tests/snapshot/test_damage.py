@@ -47,7 +47,7 @@ def damages(good: Path, rng: random.Random) -> Iterator[tuple[str, Callable[[Pat
     payloads = [name for name in files if name.name != "manifest.json"]
     for name in files:
         size = (good / name).stat().st_size
-        for at in {0, size - 1, *(rng.randrange(size) for _ in range(18))}:
+        for at in {0, size - 1, *(rng.randrange(size) for _ in range(40))}:
             yield f"flip {name} {at}", lambda d, n=name, a=at: flip(d / n, a, 1 << rng.randrange(8))
         for keep in {0, size - 1, *(rng.randrange(size) for _ in range(4))}:
             yield f"cut {name} {keep}", lambda d, n=name, k=keep: cut(d / n, k)

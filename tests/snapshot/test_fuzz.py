@@ -140,7 +140,7 @@ VALUES = st.recursive(
 KEYS = st.sampled_from([*sorted(KNOWN_KEYS), "memory_type", "extra"]) | st.text(max_size=5)
 RAW = st.dictionaries(KEYS, VALUES, max_size=8)
 FUZZ = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
@@ -164,7 +164,7 @@ def test_any_bytes_read_alike(raw: dict[str, Any], data: st.DataObject) -> None:
     assert_alike(bytes(line).replace(b"\n", b"").replace(b"\r", b""))
 
 
-@FUZZ
+@settings(FUZZ, max_examples=30)
 @given(st.lists(st.sampled_from(ODD) | RAW.map(lambda raw: json.dumps(raw).encode()), max_size=6))
 def test_any_payload_loads_or_is_refused(tmp_path: Path, payload: list[bytes]) -> None:
     path = tmp_path / "in.jsonl"

@@ -232,7 +232,7 @@ def _has_json_columns(record: Record) -> bool:
     return True
 
 
-def _json_text(text: str, kind: type) -> str:
+def _json_text(text: str, kind: type[dict[str, Any]] | type[list[Any]]) -> str:
     if text == ("{}" if kind is dict else "[]"):
         return text
     value: Any = json.loads(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 COLUMN_DEPTH_MAX = 798
-"""Levels of a JSON column: a little less than a line may have by default, so it can be read back."""
+"""Levels of a JSON column: a little less than a line may have by default."""
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
 
