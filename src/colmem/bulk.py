@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -21,8 +22,11 @@ from colmem.contract import (
     LearningKind,
     MemoryMeta,
     MetaFilter,
+    Namespace,
+    SourceKind,
     SourceRef,
     StoreItem,
+    Timestamp,
     ToolCallRef,
     Turn,
     TurnRange,
@@ -32,11 +36,18 @@ from colmem.embedding import normalised
 from colmem.schema import ITEMS, Vectors
 from colmem.storage.sql_filter import condition
 from colmem.store import Store, Written
+from colmem.stored import new_meta, set_trusted
 
 BATCH_ROWS = 5_000
 _CONFIDENCE_DEFAULT = 0.8
+_UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_ARROW_TYPES = {
+    "tags": pa.list_(pa.string()),
+    "turn_first": pa.uint32(),
+    "turn_last": pa.uint32(),
+    "confidence": pa.float64(),
+}
 _META_FIELDS = (
-    "namespace",
     "workspace",
     "folder",
     "file_path",
@@ -52,6 +63,7 @@ _META_FIELDS = (
 _FIELDS = frozenset(
     {
         *_META_FIELDS,
+        "namespace",
         "text",
         "embedding",
         "kind",
@@ -148,11 +160,12 @@ def arrow_batches(
     for chunk in reader:
         for start in range(0, chunk.num_rows, batch_size):
             part = chunk.slice(start, batch_size)
-            columns = {
-                field: part.column(name) for field, name in names.items() if field != "embedding"
+            values = {
+                field: _values(part.column(name), field, name, done)
+                for field, name in names.items()
+                if field != "embedding"
             }
-            values = {field: column.to_pylist() for field, column in columns.items()}
-            items = [_item(values, i, done + i) for i in range(part.num_rows)]
+            items = list(_items(values, part.num_rows, done))
             vectors = None
             if "embedding" in names:
                 vectors = _vectors(part.column(names["embedding"]), dim, names["embedding"])
@@ -217,43 +230,118 @@ def _field_columns(names: Sequence[str], mapping: dict[str, str]) -> dict[str, s
     return fields | {field: column for column, field in mapping.items()}
 
 
-def _item(values: dict[str, list[Any]], i: int, position: int) -> StoreItem:
-    def value(field: str) -> Any:
-        column = values.get(field)
-        return None if column is None else column[i]
-
+def _values(column: pa.Array, field: str, name: str, position: int) -> list[Any]:
+    """A column as Python values of its field's type."""
+    if field == "observed_at":
+        return _times(column, name, position)
     try:
-        meta = _meta(value)
-        kind = ItemKind(value("kind") or ItemKind.DOCUMENT)
-        if kind is ItemKind.LEARNING:
-            confidence = value("confidence")
-            return Learning(
-                text=value("text"),
-                learning_kind=LearningKind(value("learning_kind") or LearningKind.FACT),
-                confidence=_CONFIDENCE_DEFAULT if confidence is None else confidence,
-                evidence=value("evidence"),
-                meta=meta,
+        return list(column.cast(_ARROW_TYPES.get(field, pa.string())).to_pylist())
+    except pa.ArrowException as error:
+        raise InvalidRequest(
+            f"column {name!r} is {column.type} and cannot be read as {field}: {error}"
+        ) from error
+
+
+def _times(column: pa.Array, name: str, position: int) -> list[Timestamp | None]:
+    """Instants of a timestamp column with a time zone, or of RFC 3339 texts."""
+    if pa.types.is_timestamp(column.type):
+        if column.type.tz is None:
+            raise InvalidRequest(
+                f"column {name!r} holds times without a time zone; give it one, such as UTC"
             )
-        if kind is ItemKind.CONVERSATION:
-            return Conversation(turns=decode(value("turns"), list[Turn]), meta=meta)
-        body = DocumentBody(text=value("text"))
-        return Document(title=value("title"), body=body, mime=value("mime"), meta=meta)
-    except (ColmemError, ValueError, TypeError) as error:
-        text = error.message if isinstance(error, ColmemError) else str(error)
-        raise InvalidRequest(f"$[{position}]: {text}") from error
+        per_second = _UNITS_PER_SECOND[column.type.unit]
+        counts = column.cast(pa.int64()).to_pylist()
+        nanos = 10**9 // per_second
+        return [
+            None if n is None else Timestamp(n // per_second, n % per_second * nanos)
+            for n in counts
+        ]
+    times = []
+    for i, text in enumerate(column.cast(pa.string()).to_pylist()):
+        try:
+            times.append(None if text is None else Timestamp.parse(text))
+        except InvalidRequest as error:
+            raise InvalidRequest(f"$[{position + i}].{name}: {error.message}") from error
+    return times
 
 
-def _meta(value: Callable[[str], Any]) -> MemoryMeta:
-    fields = {name: held for name in _META_FIELDS if (held := value(name)) is not None}
-    if value("turn_first") is not None:
-        fields["turns"] = TurnRange(value("turn_first"), value("turn_last"))
-    if value("tool_name") is not None:
-        fields["tool_call"] = ToolCallRef(value("tool_name"), value("tool_id"))
-    if value("source_kind") is not None:
-        fields["source"] = SourceRef(value("source_kind"), value("source_id"))
-    elif value("source_id") is not None:
-        fields["source"] = SourceRef("import", value("source_id"))
-    return MemoryMeta(**fields)
+def _items(values: dict[str, list[Any]], n_rows: int, position: int) -> Iterator[StoreItem]:
+    """Items of the rows of one batch, from columns whose types were checked already."""
+    nothing = [None] * n_rows
+    kinds = values.get("kind", nothing)
+    metas = _metas(values, n_rows, position)
+    names = ("text", "title", "mime", "turns", "learning_kind", "confidence", "evidence")
+    shapes = zip(*(values.get(name, nothing) for name in names), strict=True)
+    for i, (meta, kind, shape) in enumerate(zip(metas, kinds, shapes, strict=True)):
+        try:
+            yield _item(ItemKind(kind or ItemKind.DOCUMENT), meta, *shape)
+        except (ColmemError, ValueError, TypeError) as error:
+            text = error.message if isinstance(error, ColmemError) else str(error)
+            raise InvalidRequest(f"$[{position + i}]: {text}") from error
+
+
+def _item(
+    kind: ItemKind,
+    meta: MemoryMeta,
+    text: str | None,
+    title: str | None,
+    mime: str | None,
+    turns: str | None,
+    learning_kind: str | None,
+    confidence: float | None,
+    evidence: str | None,
+) -> StoreItem:
+    if kind is ItemKind.CONVERSATION:
+        if turns is None:
+            raise InvalidRequest("a conversation needs its turns as a JSON array in `turns`")
+        return Conversation(turns=decode(turns, list[Turn]), meta=meta)
+    if text is None:
+        raise InvalidRequest("text is null, expected a string")
+    if kind is ItemKind.DOCUMENT:
+        return Document(title=title, body=DocumentBody(text=text), mime=mime, meta=meta)
+    return Learning(
+        text=text,
+        learning_kind=LearningKind(learning_kind or LearningKind.FACT),
+        confidence=_CONFIDENCE_DEFAULT if confidence is None else confidence,
+        evidence=evidence,
+        meta=meta,
+    )
+
+
+def _metas(values: dict[str, list[Any]], n_rows: int, position: int) -> Iterator[MemoryMeta]:
+    plain = [(name, values[name]) for name in _META_FIELDS if name in values]
+    nothing = [None] * n_rows
+    names = ("namespace", "turn_first", "turn_last", "tool_name", "tool_id")
+    columns = (values.get(name, nothing) for name in (*names, "source_kind", "source_id"))
+    parts = zip(*columns, strict=True)
+    for i, (namespace, first, last, tool, call, kind, source_id) in enumerate(parts):
+        meta = new_meta()
+        try:
+            for name, column in plain:
+                if column[i] is not None:
+                    set_trusted(meta, name, column[i])
+            if namespace:
+                set_trusted(meta, "namespace", _namespace(namespace))
+            if first is not None:
+                set_trusted(meta, "turns", TurnRange(first, last))
+            if tool is not None:
+                set_trusted(meta, "tool_call", ToolCallRef(tool, call))
+            if kind is not None or source_id is not None:
+                set_trusted(meta, "source", _source(kind or SourceKind.IMPORT, source_id))
+        except (ColmemError, ValueError, TypeError) as error:
+            text = error.message if isinstance(error, ColmemError) else str(error)
+            raise InvalidRequest(f"$[{position + i}]: {text}") from error
+        yield meta
+
+
+@lru_cache(maxsize=4096)
+def _namespace(path: str) -> Namespace:
+    return Namespace.parse(path)
+
+
+@lru_cache(maxsize=4096)
+def _source(kind: str, id: str | None) -> SourceRef:
+    return SourceRef(kind, id)
 
 
 def _vectors(column: pa.Array, dim: int, name: str) -> Vectors:

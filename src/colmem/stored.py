@@ -122,9 +122,9 @@ _KINDS = {kind.value: kind for kind in ItemKind}
 _NO_META = MemoryMeta()
 _NO_HIT = Hit(id="", kind=ItemKind.DOCUMENT, text="", meta=_NO_META, score=0.0)
 # Copies, as msgspec makes them in C, of structs whose every field is set afterwards.
-_new_meta: Callable[[], MemoryMeta] = _NO_META.__copy__  # type: ignore[attr-defined]
+new_meta: Callable[[], MemoryMeta] = _NO_META.__copy__  # type: ignore[attr-defined]
 _new_hit: Callable[[], Hit] = _NO_HIT.__copy__  # type: ignore[attr-defined]
-_set = msgspec.structs.force_setattr
+set_trusted = msgspec.structs.force_setattr
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(StoredItem)
 _HEAD_DECODER = msgspec.msgpack.Decoder(StoredHead)
@@ -234,34 +234,34 @@ def meta_of(row: StoredItem) -> MemoryMeta:
     Stored values were checked when they came in, so they are set on a copy, without the checks of
     the constructor.
     """
-    meta = _new_meta()
+    meta = new_meta()
     if row.namespace:
-        _set(meta, "namespace", _namespace(row.namespace))
+        set_trusted(meta, "namespace", _namespace(row.namespace))
     for name, value in zip(_TEXT_FIELDS, _texts_of(row), strict=True):
         if value is not None:
-            _set(meta, name, value)
+            set_trusted(meta, name, value)
     if row.turn_first is not None:
-        _set(meta, "turns", TurnRange(row.turn_first, row.turn_last or 0))
+        set_trusted(meta, "turns", TurnRange(row.turn_first, row.turn_last or 0))
     if row.tool_name is not None:
-        _set(meta, "tool_call", ToolCallRef(row.tool_name, row.tool_id))
-    _set(meta, "source", _source(row.source_kind, row.source_id))
-    _set(meta, "tags", row.tags)
+        set_trusted(meta, "tool_call", ToolCallRef(row.tool_name, row.tool_id))
+    set_trusted(meta, "source", _source(row.source_kind, row.source_id))
+    set_trusted(meta, "tags", row.tags)
     if row.observed_s is not None:
-        _set(meta, "observed_at", Timestamp(row.observed_s, row.observed_ns or 0))
+        set_trusted(meta, "observed_at", Timestamp(row.observed_s, row.observed_ns or 0))
     return meta
 
 
 def hit_of(row: StoredItem, score: float = 0.0) -> Hit:
     """The answer form of a row; ``score`` must be a single-precision value."""
     hit = _new_hit()
-    _set(hit, "id", row.id)
-    _set(hit, "kind", _KINDS[row.kind])
-    _set(hit, "text", row.text)
-    _set(hit, "meta", meta_of(row))
+    set_trusted(hit, "id", row.id)
+    set_trusted(hit, "kind", _KINDS[row.kind])
+    set_trusted(hit, "text", row.text)
+    set_trusted(hit, "meta", meta_of(row))
     if score:
-        _set(hit, "score", F32(score))
+        set_trusted(hit, "score", F32(score))
     if row.confidence is not None:
-        _set(hit, "confidence", F32(row.confidence))
+        set_trusted(hit, "confidence", F32(row.confidence))
     return hit
 
 
