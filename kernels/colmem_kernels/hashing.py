@@ -40,8 +40,11 @@ WORD_OF_STEP = np.array(
 
 @kernel(None)
 def _pack_block(key: int | np.int64, block: npt.NDArray[np.uint32], lane: int | np.int64) -> None:
-    """Write the one padded MD5 block of a gram: its UTF-8, 0x80, zeros, the length in bits."""
-    for w in range(16):
+    """Write the one padded MD5 block of a gram: its UTF-8, 0x80, zeros, the length in bits.
+
+    At most 12 bytes and the mark: only words 0 to 3 and 14 are ever other than zero.
+    """
+    for w in range(4):
         block[w, lane] = 0
     size = 0
     for part in range(3):
@@ -116,10 +119,10 @@ def _settle(
     cache: npt.NDArray[np.int64],
     sums: npt.NDArray[np.int64],
 ) -> None:
-    """Hash the waiting grams, count them for their texts and remember them."""
-    for lane in range(waiting, LANES):
-        for w in range(16):
-            block[w, lane] = 0
+    """Hash the waiting grams, count them for their texts and remember them.
+
+    Lanes that nobody waits for hold an older gram or zeros; their digests are not read.
+    """
     _md5_lanes(block, a, b, c, d)
     for lane in range(waiting):
         # Byte 15 is the top of word d, byte 7 the top of word b (little-endian words).
@@ -158,7 +161,7 @@ def hash_texts(
     """
     n = len(offsets) - 1
     sums = np.zeros((n, DIM), np.int64)
-    block = np.empty((16, LANES), np.uint32)
+    block = np.zeros((16, LANES), np.uint32)
     a = np.empty(LANES, np.uint32)
     b = np.empty(LANES, np.uint32)
     c = np.empty(LANES, np.uint32)
