@@ -464,8 +464,14 @@ class Store:
         picked: list[npt.NDArray[np.int64]] = []
         gone: list[int] = []
         for job in jobs:
-            fresh = []
-            for i, (row, held) in enumerate(zip(job.rows, self._held_rows(job, view), strict=True)):
+            fresh: list[int] = []
+            try:
+                held_rows = self._held_rows(job, view)
+            except Conflict as error:
+                job.error = error  # the other writes of the group go on
+                picked.append(np.array(fresh, np.int64))
+                continue
+            for i, (row, held) in enumerate(zip(job.rows, held_rows, strict=True)):
                 held_id = taken.get(_name(row))
                 if held_id is None and held is not None:
                     if job.replaces or self.attributes.is_expired(held[0], self._now_s()):
