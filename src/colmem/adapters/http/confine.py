@@ -139,27 +139,29 @@ class ConfinedEngine:
         )
 
     def placed(self, item: StoreItem, path: str = "$") -> StoreItem:
-        """An item as the scope stores it: one that names no namespace goes to the place.
+        """An item as the scope stores it; see ``place_of``."""
+        at = item.meta.namespace
+        place = self.place_of(at, f"{path}.meta.namespace")
+        if place == at:
+            return item
+        meta = msgspec.structs.replace(item.meta, namespace=place)
+        placed: StoreItem = item.replace(meta=meta)
+        return placed
+
+    def place_of(self, at: Namespace, path: str) -> Namespace:
+        """Where an item of a namespace is stored; one that names none goes to the place.
 
         Raises
         ------
         Forbidden
             When it names one that is not the place, nor below it and within reach.
         """
-        at, place = item.meta.namespace, self.scope.place
-        if at == place:
-            return item
-        if at.is_root:
-            meta = msgspec.structs.replace(item.meta, namespace=place)
-            placed: StoreItem = item.replace(meta=meta)
-            return placed
-        reach = self.scope.reach
+        place, reach = self.scope.place, self.scope.reach
+        if at.is_root or at == place:
+            return place
         if place.contains(at) and (reach is None or reach.admits(at)):
-            return item
-        raise Forbidden(
-            f"namespace `{at}` is not within this token's place `{place}`",
-            path=f"{path}.meta.namespace",
-        )
+            return at
+        raise Forbidden(f"namespace `{at}` is not within this token's place `{place}`", path=path)
 
     def placed_all(self, items: Iterable[StoreItem]) -> Iterator[StoreItem]:
         """Items as the scope stores them."""

@@ -24,6 +24,7 @@ from colmem.contract import (
     Unavailable,
     Unsupported,
 )
+from colmem.snapshot.errors import SnapshotReadError
 
 STATUS: Final = {
     "unsupported": 422,
@@ -88,7 +89,9 @@ def body_of(error: ColmemError) -> dict[str, Any]:
             "actual": error.actual,
             "message": error.message,
         }
-    fields = {"error": error.variant, "message": error.message}
+    fields: dict[str, Any] = {"error": error.variant, "message": error.message}
+    if isinstance(error, SnapshotReadError):
+        fields["detail"] = error.message  # what the format's own surface calls it
     path = getattr(error, "path", None)
     return fields if path is None else fields | {"path": path}
 
@@ -105,6 +108,8 @@ def as_colmem(error: Exception, what: str) -> ColmemError:
     """
     if isinstance(error, ColmemError):
         return error
+    if isinstance(error, OSError) and error.strerror:
+        return EngineError(f"{what} failed: {error.strerror}")
     place = "".join(traceback.format_tb(error.__traceback__))
     _log.error("%s failed with %s\n%s", what, type(error).__name__, place)
     return EngineError(f"{what} failed with {type(error).__name__}; see the server's log")

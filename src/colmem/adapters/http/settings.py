@@ -38,13 +38,15 @@ class Limits:
 class ServerSettings:
     """Everything ``colmem serve`` decides before it listens.
 
-    ``snapshots`` : the folder that snapshots are confined to; without it there are none.
+    ``store`` : path of the store, which no snapshot may touch. ``snapshots`` : the folder that
+    snapshots, and files that memories refer to, are confined to; without it there are none.
     ``hosts`` : names of this server that a Host header may have, beside loopback and addresses.
     """
 
     host: str = HOST_DEFAULT
     port: int = PORT_DEFAULT
     tokens: tuple[Token, ...] = ()
+    store: Path | None = None
     snapshots: Path | None = None
     hosts: frozenset[str] = frozenset()
     hotmem: bool = False

@@ -54,7 +54,7 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
     token: str | None = None
     sha256: str | None = None
     place: Namespace = ROOT
-    reach: Reach | None | UnsetType = UNSET
+    reach: Reach | UnsetType | None = UNSET
     writes: bool = True
 
     def scope(self) -> ToolScope:

@@ -1,0 +1,79 @@
+"""The application: routes behind the gate, over one engine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from colmem.adapters.http.access import Access, Accesses
+from colmem.adapters.http.errors import MethodNotAllowed, error_response, no_route
+from colmem.adapters.http.folder import SnapshotFolder
+from colmem.adapters.http.gate import Gate
+from colmem.adapters.http.hotmem import HotMem
+from colmem.adapters.http.metrics import Metrics
+from colmem.adapters.http.openapi import document
+from colmem.adapters.http.routes import contract_routes, guarded, json_response, own_routes
+from colmem.adapters.http.settings import ServerSettings
+from colmem.adapters.http.transfers import bulk_routes, snapshot_routes
+from colmem.adapters.http.work import Worker
+
+
+def create_app(engine: Any, settings: ServerSettings | None = None) -> ASGIApp:
+    """The ASGI application that serves an engine; the engine stays the caller's to close.
+
+    Raises
+    ------
+    ConfigError
+        When the settings would let other machines in without tokens.
+    """
+    settings = settings or ServerSettings()
+    settings.check()
+    worker, metrics, folder = Worker(settings.limits), Metrics(), SnapshotFolder(settings)
+    hotmem = HotMem(worker, folder) if settings.hotmem else None
+    extra_health: Callable[[Access], Any] = lambda _: {}  # noqa: E731
+    if hotmem is not None:
+        extra_health = hotmem.health
+    routes = [
+        *contract_routes(worker),
+        *own_routes(worker, metrics, extra_health),
+        *snapshot_routes(worker, folder),
+        *bulk_routes(worker),
+        *(hotmem.routes() if hotmem is not None else ()),
+    ]
+    described = document(settings)
+
+    async def openapi(request: Request) -> Response:
+        return json_response(described)
+
+    routes.append(Route("/v1/openapi.json", guarded("openapi", openapi), methods=["GET"]))
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        worker.close()
+
+    app = Starlette(
+        routes=routes,
+        lifespan=lifespan,
+        exception_handlers={404: _not_found, 405: _wrong_method},
+    )
+    app.router.redirect_slashes = False
+    return Gate(app, settings, Accesses(engine, settings.tokens), metrics)
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    return error_response(no_route(request.url.path[:200]))
+
+
+async def _wrong_method(request: Request, error: Exception) -> Response:
+    headers = getattr(error, "headers", None) or {}
+    allowed = headers.get("Allow", "")
+    message = f"{request.url.path} is served for {allowed}, not for {request.method[:20]}"
+    return error_response(MethodNotAllowed(message), allow=allowed)
