@@ -1,4 +1,4 @@
-"""NumPy twins of the similarity, selection and code kernels, obvious by reading."""
+"""NumPy twins of the similarity and selection kernels, obvious by reading."""
 
 from __future__ import annotations
 
@@ -51,3 +51,10 @@ def top_k(rows: I64, scores: F32, rows_out: I64, scores_out: F32) -> int:
     rows_out[: len(best_rows)] = best_rows
     scores_out[: len(best_rows)] = best_scores
     return len(best_rows)
+
+
+def mask_rows(mask: U8, out: I64) -> int:
+    """Twin of :func:`colmem_kernels.similarity.mask_rows`."""
+    rows = np.flatnonzero(mask)[: len(out)]
+    out[: len(rows)] = rows
+    return len(rows)

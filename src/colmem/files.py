@@ -117,9 +117,9 @@ class AppendFile:
         if self._map is None or len(self._map) < size:
             # An array handed out earlier keeps the older mapping alive.
             self._map = self._make_map(size)
-        array: npt.NDArray[np.generic] = np.frombuffer(memoryview(self._map), dtype, count)
-        array.flags.writeable = False
-        return array
+        mapped: npt.NDArray[np.generic] = np.frombuffer(memoryview(self._map), dtype, count)
+        mapped.flags.writeable = False
+        return mapped
 
     def close(self) -> None:
         """Release the file; arrays handed out stay readable."""

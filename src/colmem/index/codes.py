@@ -51,9 +51,14 @@ class CodeView(NamedTuple):
 
 
 class Codes:
-    """Sign and level codes of the first ``n_rows`` embeddings, extended by one thread at a time."""
+    """Sign and level codes of the first ``n_rows`` embeddings, extended by one thread at a time.
 
-    def __init__(self, folder: Path | None, dim: int, *, n_rows: int, read_only: bool) -> None:
+    ``is_fresh`` ignores what the files hold.
+    """
+
+    def __init__(
+        self, folder: Path | None, dim: int, *, n_rows: int, read_only: bool, is_fresh: bool = False
+    ) -> None:
         self.width = code_width(dim)
         self.n_rows = 0
         self._dim = dim
@@ -61,7 +66,7 @@ class Codes:
         self._flips = rotation_flips(self.width)
         self._signs = np.zeros((0, 4 * self.width), np.uint8)
         self._n_flushed = 0
-        if folder is not None:
+        if folder is not None and not is_fresh:
             self.n_rows = self._n_flushed = self._load_signs(folder, n_rows)
         # A reader makes what the files lack in memory; the files are the writer's.
         in_memory = folder is None or (read_only and self.n_rows < n_rows)
@@ -79,8 +84,30 @@ class Codes:
             batch = vectors[self.n_rows : last]
             levels = np.empty((len(batch), self.width // 2), np.uint8)
             encode_rows(batch, self._flips, self.n_rows, self._signs, levels)
-            self._levels.append(levels.reshape(-1).data, sync=False)
+            try:
+                self._levels.append(levels.reshape(-1).data, sync=False)
+            except OSError:
+                # Codes are no reason to refuse a write that is committed: go on in memory.
+                self._leave_disk()
+                self._levels.append(levels.reshape(-1).data, sync=False)
             self.n_rows = last
+
+    def fits(self, vectors: Vectors) -> bool:
+        """Make all codes again from vectors, float32 (n_rows, dim), and compare."""
+        held = self.view()
+        for first in range(0, self.n_rows, _BATCH_ROWS):
+            last = min(self.n_rows, first + _BATCH_ROWS)
+            blocks = slice(first // ROWS_PER_BLOCK, _n_blocks(last))
+            # Start from what is held: the bytes of rows that are not there yet mean nothing.
+            signs = self._signs[blocks].copy()
+            levels = np.empty((last - first, self.width // 2), np.uint8)
+            encode_rows(vectors[first:last], self._flips, 0, signs, levels)
+            if not (
+                np.array_equal(signs, self._signs[blocks])
+                and np.array_equal(levels, held.levels[first:last])
+            ):
+                return False
+        return True
 
     def view(self) -> CodeView:
         """Give what a search needs; later extensions do not change it."""
@@ -116,6 +143,11 @@ class Codes:
     def close(self) -> None:
         """Release the files; views stay readable."""
         self._levels.close()
+
+    def _leave_disk(self) -> None:
+        held = self._levels.array(np.uint8, self._levels.length)
+        self._levels = AppendFile(None, length=0)
+        self._levels.append(cast(Bytes, held).data, sync=False)
 
     def _level_bytes(self, n_rows: int) -> int:
         return n_rows * (self.width // 2)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from colmem.contract.errors import CorruptStore, InvalidRequest
-from colmem.files import AppendFile
+from colmem.contract.errors import CorruptStore, EngineError, InvalidRequest
+from colmem.files import AppendFile, fsync_folder
+from colmem.index.vector_checksums import Checksums
 from colmem.index.vector_search import Found, SearchView, Workers, search_view
 from colmem.schema import Admitted, Candidates, RowIds, Scores, Vectors
 from colmem_kernels.similarity import dot_rows
@@ -47,23 +48,10 @@ class VectorIndex:
         self._path = None if folder is None else folder / EMBEDDINGS_NAME
         if folder is None and n_rows:
             raise ValueError(f"n_rows is {n_rows}, but vectors kept in memory start empty")
+        self._checksums: Checksums | None = None
         if folder is not None:
-            held = self.n_file_rows(folder, dim)
-            if held < n_rows:
-                raise CorruptStore(
-                    f"{self._path} holds {held} whole embeddings of {dim} float32, the table "
-                    f"refers to {n_rows}; restore the file from a backup"
-                )
-        try:
-            # A reader of a store that never held a vector finds no file.
-            nothing = read_only and self._path is not None and not self._path.exists()
-            self._file = AppendFile(
-                None if nothing else self._path,
-                length=n_rows * self._row_bytes,
-                read_only=read_only,
-            )
-        except OSError as error:
-            raise CorruptStore(f"{self._path} cannot be opened: {error.strerror}") from error
+            self._check_folder(folder, n_rows)
+        self._file = self._open_file(n_rows)
         self._codes: Codes | None = None
         self._executor: ThreadPoolExecutor | None = None
         self._executor_lock = Lock()
@@ -89,6 +77,34 @@ class VectorIndex:
         except OSError as error:
             raise CorruptStore(f"{path} cannot be read: {error.strerror}") from error
 
+    def _check_folder(self, folder: Path, n_rows: int) -> None:
+        checksums = Checksums(folder, self.dim, n_rows)
+        if checksums.file_dim not in (None, self.dim):
+            raise CorruptStore(
+                f"{self._path} holds embeddings of dimension {checksums.file_dim}, the store says "
+                f"{self.dim}; restore the file or the store's settings from a backup"
+            )
+        held = self.n_file_rows(folder, self.dim)
+        if held < n_rows:
+            raise CorruptStore(
+                f"{self._path} holds {held} whole embeddings of {self.dim} float32, the table "
+                f"refers to {n_rows}; restore the file from a backup"
+            )
+        self._checksums = checksums
+
+    def _open_file(self, n_rows: int) -> AppendFile:
+        path = self._path
+        if self._read_only and path is not None and not path.exists():
+            path = None  # Nothing was stored yet, and a reader creates nothing.
+        try:
+            is_new = path is not None and not path.exists()
+            file = AppendFile(path, length=n_rows * self._row_bytes, read_only=self._read_only)
+            if is_new and path is not None:
+                fsync_folder(path.parent)
+        except OSError as error:
+            raise CorruptStore(f"{path} cannot be opened: {error.strerror}") from error
+        return file
+
     # Writing -----------------------------------------------------------------------------------
 
     def append(self, vectors: Vectors, *, sync: bool = True) -> int:
@@ -108,7 +124,12 @@ class VectorIndex:
                 f"embeddings[{at}] holds NaN or infinity, expected {self.dim} finite numbers"
             )
         first = self._file.length // self._row_bytes
-        self._file.append(np.ascontiguousarray(vectors).reshape(-1).data, sync=sync)
+        try:
+            self._file.append(np.ascontiguousarray(vectors).reshape(-1).data, sync=sync)
+        except OSError as error:
+            raise EngineError(
+                f"{self._path} cannot be written: {error.strerror}; nothing was stored"
+            ) from error
         return first
 
     def discard(self) -> None:
@@ -121,10 +142,48 @@ class VectorIndex:
         self._view = self._make_view(n_rows)
 
     def flush(self) -> None:
-        """Make everything appended durable, and write the codes beside it."""
-        self._file.sync()
-        if self._codes is not None and not self._read_only:
-            self._codes.flush()
+        """Make everything appended durable, and write codes and checksums beside it.
+
+        Called by the writing thread.
+        """
+        if self._read_only:
+            return
+        view = self._view
+        try:
+            self._file.sync()
+            if self._codes is not None:
+                self._codes.flush()
+            if self._checksums is not None:
+                self._checksums.extend(view.vectors)
+        except OSError as error:
+            raise EngineError(
+                f"{self._path} or a file beside it cannot be written: {error.strerror}"
+            ) from error
+
+    def verify(self) -> bool:
+        """Read everything and compare it with its checksums; called by the writing thread.
+
+        Returns False when the codes did not fit the embeddings; they were made again.
+
+        Raises
+        ------
+        CorruptStore
+            The embeddings file is damaged.
+        """
+        view = self._view
+        damaged = self._checksums.first_damaged(view.vectors) if self._checksums else None
+        if damaged is not None:
+            raise CorruptStore(
+                f"{self._path} is damaged in the embeddings of rows {damaged[0]} to "
+                f"{damaged[1] - 1}; restore the file from a backup"
+            )
+        if self._codes is None or self._codes.fits(view.vectors):
+            return True
+        self._codes.close()
+        self._codes = self._make_codes(view.n_rows, is_fresh=True)
+        self._codes.extend(view.vectors)
+        self._view = view._replace(codes=self._codes.view())
+        return False
 
     def close(self) -> None:
         """Release the files; searches still running finish."""
@@ -141,12 +200,17 @@ class VectorIndex:
         if n_rows < CODED_ROWS_MIN or not CODED_DIM_MIN <= self.dim <= CODED_DIM_MAX:
             return SearchView(n_rows, vectors, None)
         if self._codes is None:
-            # Compiled only in stores large enough to use codes.
-            from colmem.index.codes import Codes  # noqa: PLC0415
-
-            self._codes = Codes(self._folder, self.dim, n_rows=n_rows, read_only=self._read_only)
+            self._codes = self._make_codes(n_rows, is_fresh=False)
         self._codes.extend(vectors)
         return SearchView(n_rows, vectors, self._codes.view())
+
+    def _make_codes(self, n_rows: int, *, is_fresh: bool) -> Codes:
+        # Compiled only in stores large enough to use codes.
+        from colmem.index.codes import Codes  # noqa: PLC0415
+
+        # A reader remakes codes in memory.
+        folder = None if is_fresh and self._read_only else self._folder
+        return Codes(folder, self.dim, n_rows=n_rows, read_only=self._read_only, is_fresh=is_fresh)
 
     # Reading -----------------------------------------------------------------------------------
 
