@@ -4,19 +4,95 @@ import pytest
 
 import colmem
 
-EXPORTED = """
-Citation ColmemError ConfigError Conflict Conversation CorruptStore Document DocumentBody
-EXACT_FIELDS Embedder Engine EngineDescriptor EngineError EngineHealth ExplorePage ExploreRequest
-F32 Facet FacetBucket FetchMode FetchPage FetchRequest ForgetReport ForgetTarget GetRequest
-HealthState Hit InvalidRequest ItemKind Learning LearningKind ListPage ListRequest ListingDefaults
-MemoryEngine MemoryMeta MetaFilter MissingExtra Namespace NotFound PATH_FIELDS ROOT Reach
-RecallAnswer RecallRequest Role Segment SegmentKind SnapshotChecksumError SourceKind SourceRef
-StoreItem StoreLocked StoreReceipt Timestamp ToolCallRef Turn TurnRange Unauthorized Unavailable
-Unsupported VARIANTS VersionUnsupported WHITE_SPACE __version__ as_request canonical content_hash
-conversation decode decode_stored document embedder encode explore_page f32_display f32_json
-fnv1a_32 is_blank learning open path_admits path_prefix register_embedder trim validate_batch
-verify
-""".split()
+EXPORTED = [
+    "Citation",
+    "ColmemError",
+    "ConfigError",
+    "Conflict",
+    "Conversation",
+    "CorruptStore",
+    "Document",
+    "DocumentBody",
+    "EXACT_FIELDS",
+    "Embedder",
+    "Engine",
+    "EngineDescriptor",
+    "EngineError",
+    "EngineHealth",
+    "ExplorePage",
+    "ExploreRequest",
+    "F32",
+    "Facet",
+    "FacetBucket",
+    "FetchMode",
+    "FetchPage",
+    "FetchRequest",
+    "ForgetReport",
+    "ForgetTarget",
+    "GetRequest",
+    "HealthState",
+    "Hit",
+    "InvalidRequest",
+    "ItemKind",
+    "Learning",
+    "LearningKind",
+    "ListPage",
+    "ListRequest",
+    "ListingDefaults",
+    "MemoryEngine",
+    "MemoryMeta",
+    "MetaFilter",
+    "MissingExtra",
+    "Namespace",
+    "NotFound",
+    "PATH_FIELDS",
+    "ROOT",
+    "Reach",
+    "RecallAnswer",
+    "RecallRequest",
+    "Role",
+    "Segment",
+    "SegmentKind",
+    "SnapshotChecksumError",
+    "SourceKind",
+    "SourceRef",
+    "StoreItem",
+    "StoreLocked",
+    "StoreReceipt",
+    "Timestamp",
+    "ToolCallRef",
+    "Turn",
+    "TurnRange",
+    "Unauthorized",
+    "Unavailable",
+    "Unsupported",
+    "VARIANTS",
+    "VersionUnsupported",
+    "WHITE_SPACE",
+    "__version__",
+    "as_request",
+    "canonical",
+    "content_hash",
+    "conversation",
+    "decode",
+    "decode_stored",
+    "document",
+    "embedder",
+    "encode",
+    "explore_page",
+    "f32_display",
+    "f32_json",
+    "fnv1a_32",
+    "is_blank",
+    "learning",
+    "open",
+    "path_admits",
+    "path_prefix",
+    "register_embedder",
+    "trim",
+    "validate_batch",
+    "verify",
+]
 
 
 def test_the_exported_names() -> None:

@@ -32,13 +32,18 @@ def pattern_of(query: str) -> str | None:
     )
 
 
-def excerpt(text: str, query: str, chars: int) -> str:
-    """At most ``chars`` characters of the text on one line, where the query's words are densest."""
+def excerpt(text: str, query: str, columns: int) -> str:
+    """One line of the text, at most ``columns`` wide, where the query's words are densest."""
     line = _SPACE.sub(" ", text).strip()
+    chars = columns
+    if _CJK.search(line[:columns]):
+        chars = columns // 2  # such characters are two columns wide
     if len(line) <= chars:
         return line
     start = _best_start(line, query, chars)
-    end = start + chars - 2
+    end = min(start + chars - 2, len(line))
+    if end < len(line) and (space := line.rfind(" ", end - chars // 5, end)) > start:
+        end = space
     shown = line[start:end].strip()
     return f"{'…' if start else ''}{shown}{'…' if end < len(line) else ''}"
 
@@ -51,5 +56,8 @@ def _best_start(line: str, query: str, chars: int) -> int:
     best = max(found, key=lambda at: (sum(at <= other < at + chars * 0.8 for other in found), -at))
     if best < chars * 0.5:
         return 0
-    space = line.rfind(" ", max(0, best - chars // 5), best)
+    sentence = max(line.rfind(mark, best - chars // 2, best) for mark in (". ", "! ", "? "))
+    if sentence >= 0:
+        return sentence + 2
+    space = line.rfind(" ", best - chars // 5, best)
     return space + 1 if space >= 0 else best

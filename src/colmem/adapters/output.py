@@ -163,7 +163,7 @@ class TextOutput:
         from rich.text import Text  # noqa: PLC0415 - rich only when it prints
 
         grid = _grid(2)
-        for name, value in _flat(facts):
+        for name, value in _flat({name: v for name, v in facts.items() if v not in ({}, [])}):
             grid.add_row(Text(name.replace("_", " "), "dim"), Text(value))
         _print(grid)
 
