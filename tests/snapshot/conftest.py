@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,22 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "snapshot"))
 
+from engine_store import EngineStore
 from memory_store import MemoryStore
 
-STORES: dict[str, Callable[[], Any]] = {"memory": MemoryStore}
+STORES: dict[str, Callable[[], Any]] = {"memory": MemoryStore, "engine": EngineStore}
 
 
 @pytest.fixture(params=sorted(STORES))
-def stores(request: pytest.FixtureRequest) -> Callable[[], Any]:
-    """A maker of empty stores with ``hydrate``, ``snapshot`` and ``rows``."""
-    return STORES[request.param]
+def stores(request: pytest.FixtureRequest) -> Iterator[Callable[[], Any]]:
+    """A maker of empty stores with ``hydrate``, ``snapshot``, ``store``, ``forget``, ``rows``."""
+    made: list[Any] = []
+
+    def make() -> Any:
+        made.append(STORES[request.param]())
+        return made[-1]
+
+    yield make
+    for store in made:
+        if hasattr(store, "close"):
+            store.close()

@@ -47,7 +47,7 @@ def damages(good: Path, rng: random.Random) -> Iterator[tuple[str, Callable[[Pat
     payloads = [name for name in files if name.name != "manifest.json"]
     for name in files:
         size = (good / name).stat().st_size
-        for at in {0, size - 1, *(rng.randrange(size) for _ in range(40))}:
+        for at in {0, size - 1, *(rng.randrange(size) for _ in range(60))}:
             yield f"flip {name} {at}", lambda d, n=name, a=at: flip(d / n, a, 1 << rng.randrange(8))
         for keep in {0, size - 1, *(rng.randrange(size) for _ in range(4))}:
             yield f"cut {name} {keep}", lambda d, n=name, k=keep: cut(d / n, k)
@@ -101,11 +101,11 @@ def test_d20_damage_is_found_before_anything_is_written(
     expected = shown(make(stores, tmp_path, format))
     good, bad = tmp_path / "good", tmp_path / "bad"
     n_found = n_harmless = 0
+    store = stores()
     for name, damage in damages(good, random.Random(20)):
         shutil.rmtree(bad, ignore_errors=True)
         shutil.copytree(good, bad)
         damage(bad)
-        store = stores()
         if is_refused(store, bad):
             n_found += 1
             assert store.rows() == [], name
@@ -117,9 +117,10 @@ def test_d20_damage_is_found_before_anything_is_written(
             n_harmless += 1
             assert "manifest.json" in name or "memories.jsonl.gz" in name, f"{name} went unnoticed"
             assert shown(store) == expected, name
+            store = stores()
     assert n_found >= (190 if format == "v2" else 40), (n_found, n_harmless)
     # A manifest of our own is sealed: only its last line end is beyond its digest.
-    assert n_harmless <= (1 if format == "columnar" else n_found / 4)
+    assert n_harmless <= (1 if format == "columnar" else n_found / 2)
 
 
 def is_refused(store: Any, path: Path) -> bool:

@@ -7,7 +7,6 @@ whatever it declines goes to the standard library's parser, whose reading is the
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,6 +28,7 @@ from colmem.snapshot.record import (
 )
 
 _OPEN, _CLOSE = ord("{"), ord("}")
+_DIGITS = b"0123456789"
 _ABSENT = msgspec.Raw(b"")
 
 
@@ -84,7 +84,6 @@ class LineReader:
         self._source = source
         self._name = name
         self._limits = limits
-        self._digits = re.compile(rb"(?<!\d)\d{%d}" % (limits.digits_max + 1))
         self._parse = json.JSONDecoder(parse_int=self._integer).decode
 
     def read(self, line: bytes, number: int) -> Record | None:
@@ -154,7 +153,7 @@ class LineReader:
         limits, size = self._limits, len(line)
         if size > limits.nesting_max and line.count(b"[") + line.count(b"{") > limits.nesting_max:
             return True
-        return size > limits.digits_max and self._digits.search(line) is not None
+        return size > limits.digits_max and _has_digits(line, limits.digits_max + 1)
 
     def _stripped(self, line: bytes, number: int) -> bytes:
         try:
@@ -275,3 +274,15 @@ def _list(raw: bytes) -> str:
     if not isinstance(value, list):
         raise ValueError("not a list")
     return json_column(value)
+
+
+def _has_digits(line: bytes, n: int) -> bool:
+    """Whether ``n`` digits stand in a row; such a row crosses one of every ``n - 1`` positions."""
+    step = n - 1
+    for at in range(0, len(line), step):
+        if line[at : at + 1].isdigit():
+            before, after = line[max(at - step, 0) : at], line[at : at + n]
+            left = len(before) - len(before.rstrip(_DIGITS))
+            if left + len(after) - len(after.lstrip(_DIGITS)) >= n:
+                return True
+    return False

@@ -210,6 +210,8 @@ def _v2_listed(manifest: Any) -> list[Listed]:
     named = _field(manifest, "format", str, layout.V2)
     if named != layout.V2:
         raise layout.malformed(f"names the format {named!r}, which this version does not read")
+    if "manifest_sha256" in manifest:
+        raise layout.malformed("is sealed as only columnar and delta snapshots are, and names none")
     version = _field(manifest, "schema_version", int, layout.V2_SCHEMA_VERSION)
     if version > layout.V2_SCHEMA_VERSION:
         raise layout.malformed(
