@@ -14,6 +14,7 @@ from colmem.version import __version__
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from colmem.client import HttpEngine
     from colmem.contract import Embedder
     from colmem.embed import register as register_embedder
     from colmem.engine import Engine
@@ -23,6 +24,7 @@ __all__ = [
     *_contract_names,
     "Engine",
     "__version__",
+    "connect",
     "content_hash",
     "embedder",
     "open",
@@ -71,6 +73,26 @@ def open(
     from colmem.opening import Options  # noqa: PLC0415
 
     return Engine(path, Options(embedder, create, read_only, threads, memory_limit))
+
+
+def connect(url: str, *, token: str | None = None, timeout: float | None = None) -> HttpEngine:
+    """Use the engine behind ``colmem serve`` at an address such as ``http://127.0.0.1:8711``.
+
+    Parameters
+    ----------
+    token
+        Bearer token, where the server asks for one.
+    timeout
+        Seconds a call may take (default 60).
+
+    Raises
+    ------
+    ConfigError
+        When the address is none, or httpx is not installed.
+    """
+    from colmem.client import connect as connect_to  # noqa: PLC0415 - keeps the import light
+
+    return connect_to(url, token=token, timeout=timeout)
 
 
 def embedder(key: str) -> Embedder:

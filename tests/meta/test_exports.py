@@ -72,6 +72,7 @@ EXPORTED = [
     "__version__",
     "as_request",
     "canonical",
+    "connect",
     "content_hash",
     "conversation",
     "decode",

@@ -93,7 +93,7 @@ def posted(name: str, **fields: Any) -> Call:
     return Call("POST", f"/v1/{name}", json.dumps(body).encode())
 
 
-def snapshot(path: str, *, format: str | None, filter: MetaFilter | None, attach: bool) -> Call:
+def snapshot(path: str, *, format: str | None, filter: MetaFilter | None) -> Call:
     """Ask for a snapshot."""
     chosen = None if filter is None else json.loads(encode(filter))
     return posted("snapshot", path=path, format=format, filter=chosen)

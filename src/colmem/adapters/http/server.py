@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from colmem.adapters.http.app import create_app
 from colmem.adapters.http.settings import ServerSettings
@@ -21,6 +22,11 @@ _BACKLOG: Final = 512
 
 
 def serve(engine: Any, settings: ServerSettings, ready: Callable[[str], None]) -> None:
+    """Serve an engine until the process is told to stop; see ``serve_app``."""
+    serve_app(create_app(engine, settings), settings, ready)
+
+
+def serve_app(app: ASGIApp, settings: ServerSettings, ready: Callable[[str], None]) -> None:
     """Serve until the process is told to stop (SIGINT, SIGTERM).
 
     Requests that run are finished first; ``ready`` gets the address once it listens.
@@ -28,19 +34,18 @@ def serve(engine: Any, settings: ServerSettings, ready: Callable[[str], None]) -
     Raises
     ------
     ConfigError
-        When the address cannot be listened on, or the settings are not safe.
+        When the address cannot be listened on.
     """
-    server = _server(engine, settings)
     sock = _bound(settings)
     ready(_url(settings, sock.getsockname()[1]))
-    server.run(sockets=[sock])
+    _server(app, settings).run(sockets=[sock])
 
 
 @contextmanager
 def running(engine: Any, settings: ServerSettings | None = None) -> Iterator[str]:
     """Serve in a thread while the block runs; gives the address."""
     settings = settings or ServerSettings(port=0)
-    server = _server(engine, settings)
+    server = _server(create_app(engine, settings), settings)
     sock = _bound(settings)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
@@ -55,9 +60,9 @@ def running(engine: Any, settings: ServerSettings | None = None) -> Iterator[str
         sock.close()
 
 
-def _server(engine: Any, settings: ServerSettings) -> uvicorn.Server:
+def _server(app: ASGIApp, settings: ServerSettings) -> uvicorn.Server:
     config = uvicorn.Config(
-        create_app(engine, settings),
+        app,
         host=settings.host,
         port=settings.port,
         log_level="warning",
