@@ -6,6 +6,7 @@ answers with the contract's types. Locks, files and recovery are the store's; ra
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -38,13 +39,15 @@ from colmem.contract import (
     RecallRequest,
     StoreItem,
     StoreReceipt,
+    Unavailable,
     as_request,
     validate_batch,
 )
 from colmem.embed import embedder as embedder_of
 from colmem.embedding import embed_texts
+from colmem.index.lexical_files import LexicalDamagedError
 from colmem.opening import Opened, Options, open_store
-from colmem.ranked import Ranker
+from colmem.ranked import Page, Ranker
 from colmem.schema import RowIds, Vectors
 from colmem.snapshot.hydrate import HydrateReport
 from colmem.snapshot.writer import SnapshotReport
@@ -65,15 +68,22 @@ class Engine:
     def __init__(self, path: Any, options: Options) -> None:
         self._path = path
         self._options = options
-        self._opened = open_store(path, options)
+        self._state = open_store(path, options)
+        self._rewriting = threading.Lock()
         self._closed = False
+
+    @property
+    def _opened(self) -> Opened:
+        if self._closed:
+            raise Unavailable("the engine is closed; open the store again")
+        return self._state
 
     # Identity.
 
     @property
     def embedder(self) -> Embedder | None:
         """The store's embedder, or None when it is not available here."""
-        return self._opened.embedder
+        return self._state.embedder
 
     def descriptor(self) -> EngineDescriptor:
         """What the engine is and which fetch modes it serves."""
@@ -177,7 +187,7 @@ class Engine:
         key = cursors.digest(request.mode, request.filter, request.query)
         offset = 0 if request.cursor is None else cursors.decode_position(request.cursor, key)
         opened = self._opened
-        rows, scores, has_more = self._ranker(opened).page(request, offset)
+        rows, scores, has_more = self._ranked_page(opened, request, offset)
         cursor = cursors.encode_position(key, offset + len(rows)) if has_more else None
         found = zip(opened.store.read(rows), scores.tolist(), strict=True)
         return FetchPage([stored.hit_of(row, score) for row, score in found], cursor)
@@ -327,13 +337,14 @@ class Engine:
 
     def close(self) -> None:
         """Bring every index level and let go of the store; idempotent."""
-        if self._closed:
-            return
-        self._closed = True
-        try:
-            self._opened.store.close()
-        finally:
-            self._opened.release()
+        with self._rewriting:
+            if self._closed:
+                return
+            self._closed = True
+            try:
+                self._state.store.close()
+            finally:
+                self._state.release()
 
     def __enter__(self) -> Engine:
         return self
@@ -349,8 +360,13 @@ class Engine:
     # Inside.
 
     @staticmethod
-    def _ranker(opened: Opened) -> Ranker:
-        return Ranker(opened.store, opened.embedder, opened.ranking)
+    def _ranked_page(opened: Opened, request: FetchRequest, offset: int) -> Page:
+        ranker = Ranker(opened.store, opened.embedder, opened.ranking)
+        try:
+            return ranker.page(request, offset)
+        except LexicalDamagedError:
+            opened.store.distrust_lexical()
+        return ranker.page(request, offset)
 
     def _write(self, items: Sequence[StoreItem]) -> Receipts:
         written = self._write_rows(items, None, is_bulk=False)
@@ -369,7 +385,7 @@ class Engine:
             try:
                 return opened.store.write(job)
             except StoreReplaced:
-                continue  # compaction or re-embedding ended meanwhile
+                self._await_rewrite()
 
     def _forget_rows(self, choose: Callable[[Store, View], RowIds]) -> int:
         while True:
@@ -377,7 +393,12 @@ class Engine:
             try:
                 return len(store.forget(partial(choose, store)))
             except StoreReplaced:
-                continue
+                self._await_rewrite()
+
+    def _await_rewrite(self) -> None:
+        """Wait until compaction or re-embedding, which replaced the store, has ended."""
+        with self._rewriting:
+            return
 
     @staticmethod
     def _prepared(opened: Opened, items: Sequence[StoreItem], vectors: Vectors | None) -> Write:
@@ -395,10 +416,17 @@ class Engine:
             return Write(rows, made, pieces)
         vectors = np.zeros((len(rows), embedder.dim), np.float32)
         vectors[fresh] = made
-        return Write(rows, vectors)
+        missing = frozenset(range(len(rows))).difference(fresh)
+        return Write(
+            rows,
+            vectors,
+            missing=missing,
+            embed=lambda texts: embed_texts(embedder, texts).vectors,
+        )
 
     def _rewrite(self, embedder: Embedder | None, progress: Callable[[int], None] | None) -> None:
-        self._opened = maintenance.rewrite(self._opened, embedder, progress)
+        with self._rewriting:
+            self._state = maintenance.rewrite(self._opened, embedder, progress)
 
 
 def _visible_rows(store: Store, ids: Sequence[str], view: View) -> RowIds:

@@ -30,12 +30,14 @@ from colmem.contract import (
     EngineError,
     MetaFilter,
     Unavailable,
+    Unsupported,
     encode,
 )
 from colmem.index.attributes import Attributes
 from colmem.index.growing import GrowingArray
 from colmem.index.keys import KeyIndex, keys_of
 from colmem.index.lexical import LexicalIndex
+from colmem.index.lexical_files import LexicalDamagedError
 from colmem.index.pieces import PieceIndex
 from colmem.index.vector import VectorIndex
 from colmem.schema import Admitted, Mask, RowIds, Vectors
@@ -50,6 +52,7 @@ FLUSH_ROWS_MAX = 100_000  # and before writes wait for that
 MASKS_MAX = 16  # filter masks remembered, one byte a row each
 LEXICAL_BATCH_ROWS = 5_000
 RESIDENT_TAIL_ROWS = 50_000  # rows replayed at open before the resident file is written anew
+_NOT_LEVEL = -1
 STALE_LEXICAL_SHARE = 0.3  # forgotten documents that may still count in the lexical statistics
 
 
@@ -89,6 +92,9 @@ class Write:
     is_bulk : more is to come, so the indexes are fed at once; keeps_seq : the rows come from
     another generation with their sequence numbers, and are known to be new; replaces : each row
     takes the place of the live row that has its id.
+
+    missing : positions without an embedding, of items that were held when the write was made; embed
+    makes it for those that are not held any more.
     """
 
     rows: list[StoredItem]
@@ -97,9 +103,18 @@ class Write:
     is_bulk: bool = False
     keeps_seq: bool = False
     replaces: bool = False
+    missing: frozenset[int] = frozenset()
+    embed: Callable[[Sequence[str]], Vectors] | None = None
     written: list[Written] = field(default_factory=list)
     error: BaseException | None = None
     done: bool = False
+
+    def embed_missing(self, at: npt.NDArray[np.int64]) -> None:
+        """Make the embeddings of the rows at these positions that have none."""
+        wanted = [i for i in at.tolist() if i in self.missing]
+        if wanted:
+            assert self.embed is not None
+            self.vectors[wanted] = self.embed([self.rows[i].text for i in wanted])
 
 
 class Store:
@@ -161,6 +176,7 @@ class Store:
             self.lexical.clear()
             self._lexical_fed = 0
         self._lexical_level = self._lexical_fed
+        self._lexical_failed = False
 
     @property
     def table(self) -> Table:
@@ -235,22 +251,17 @@ class Store:
         if self._lexical_level == view.n_rows and not self._lexical_gone:
             return
         with self._lexical_lock:
-            view = self.view
-            # Writers only ever add at the end, so the first n are ours.
-            gone = self._lexical_gone[:]
-            if self._lexical_level == view.n_rows and not gone:
-                return
-            self._feed_lexical(view)
-            if gone:
-                self.lexical.delete(np.array(gone, np.int64))
-            self.lexical.commit(view.n_rows)
-            self._lexical_level = view.n_rows
-            del self._lexical_gone[: len(gone)]
-            if gone and self.lexical.deleted_share > STALE_LEXICAL_SHARE:
-                self.lexical.clear()
-                self._lexical_fed = 0
-                self._feed_lexical(view)
-                self.lexical.commit(view.n_rows)
+            problem = self._bring_lexical_level()
+        if problem:
+            raise Unavailable(
+                f"{problem}; nothing is lost, free some space or check the disk, then call again"
+            )
+
+    def distrust_lexical(self) -> None:
+        """Have the lexical index, whose files cannot be read, built anew at the next read."""
+        with self._lexical_lock:
+            self._lexical_failed = True
+            self._lexical_level = _NOT_LEVEL
 
     # Writing.
 
@@ -329,6 +340,11 @@ class Store:
                 return
             end, n_rows = self._published
             _, start, _ = self.table.state()
+            if self.read_only and start < end:
+                raise Unavailable(
+                    f"the table of {self.folder} lags behind its row log, as after a crash, and "
+                    "a reader cannot bring it level; open the store once without read_only"
+                )
             rows: list[StoredItem] = []
             gone: list[RowIds] = []
             for frame in self.log.frames(start, end):
@@ -487,6 +503,8 @@ class Store:
         if not rows:
             return
         self._number(rows, view, keeps_seq=jobs[0].keeps_seq)
+        for job, at in zip(jobs, picked, strict=True):
+            job.embed_missing(at)
         vectors = np.concatenate([job.vectors[at] for job, at in zip(jobs, picked, strict=True)])
         replaced = np.array(gone, np.int64)
         try:
@@ -540,6 +558,10 @@ class Store:
         return int(time.time())
 
     def _refuse_when_replaced(self) -> None:
+        if self.read_only:
+            raise Unsupported(
+                f"store {self.folder} was opened read_only; open it without that to write"
+            )
         if self.is_replaced:
             raise StoreReplaced
 
@@ -626,6 +648,46 @@ class Store:
                 return row, head
         return None
 
+    def _bring_lexical_level(self) -> str:
+        """Feed and commit what the index lacks; says what failed, or nothing.
+
+        A second failure in a row is taken for damage, and the index is built anew. The error itself
+        is not passed on: it would keep a failed writer, and that writer's lock, alive.
+        """
+        view = self.view
+        # Writers only ever add at the end, so the first n are ours.
+        gone = self._lexical_gone[:]
+        if self._lexical_level == view.n_rows and not gone:
+            return ""
+        try:
+            if self._lexical_failed:
+                self._clear_lexical()
+            self._feed_lexical(view)
+            if gone:
+                self.lexical.delete(np.array(gone, np.int64))
+            self.lexical.commit(view.n_rows)
+            self._lexical_level = view.n_rows
+            del self._lexical_gone[: len(gone)]
+            if gone and self.lexical.deleted_share > STALE_LEXICAL_SHARE:
+                self._clear_lexical()
+                self._feed_lexical(view)
+                self.lexical.commit(view.n_rows)
+        except (LexicalDamagedError, OSError) as error:
+            self._lexical_is_behind()
+            return str(error)
+        self._lexical_failed = False
+        return ""
+
+    def _clear_lexical(self) -> None:
+        self._lexical_fed = 0
+        self.lexical.clear()
+
+    def _lexical_is_behind(self) -> None:
+        """After a failure the index is what its last commit made it."""
+        self._lexical_failed = True
+        self._lexical_fed = min(self._lexical_fed, self.lexical.watermark)
+        self._lexical_level = _NOT_LEVEL
+
     def _feed_lexical(self, view: View) -> None:
         """Give the lexical index the live rows it has not been given, in batches."""
         while self._lexical_fed < view.n_rows:
@@ -638,9 +700,14 @@ class Store:
     def _feed_rows(self, rows: Sequence[StoredItem]) -> None:
         """Feed rows of a bulk write at once, when all before them were fed."""
         with self._lexical_lock:
-            if self._lexical_fed == rows[0].row:
+            if self._lexical_fed != rows[0].row:
+                return
+            try:
                 self.lexical.add(stored.to_batch(rows))
                 self._lexical_fed = rows[-1].row + 1
+            except LexicalDamagedError:
+                # The rows are stored; the next ranked read tries again, and says what is wrong.
+                self._lexical_is_behind()
 
     def _apply(
         self, rows: Sequence[StoredItem], gone: Sequence[RowIds], log_bytes: int, n_rows: int

@@ -195,7 +195,12 @@ class Table:
     def checkpoint(self) -> None:
         """Fold DuckDB's own log into its file."""
         with self._lock:
-            self._con.execute("CHECKPOINT")
+            try:
+                self._con.execute("CHECKPOINT")
+            except duckdb.Error as error:
+                raise EngineError(
+                    f"the item table could not be checkpointed: {_first_line(error)}"
+                ) from error
 
     def close(self) -> None:
         """Release the file."""
