@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from colmem.adapters.http.access import Access, Accesses
 from colmem.adapters.http.errors import MethodNotAllowed, error_response, no_route
+from colmem.adapters.http.explorer.routes import ADDRESSES, explorer_routes
 from colmem.adapters.http.folder import SnapshotFolder
 from colmem.adapters.http.gate import Gate
 from colmem.adapters.http.hotmem import HotMem
@@ -45,6 +46,7 @@ def create_app(engine: Any, settings: ServerSettings | None = None) -> ASGIApp:
         *own_routes(worker, metrics, extra_health),
         *snapshot_routes(worker, folder),
         *bulk_routes(worker),
+        *explorer_routes(),
         *(hotmem.routes() if hotmem is not None else ()),
     ]
     described = document(settings)
@@ -65,7 +67,7 @@ def create_app(engine: Any, settings: ServerSettings | None = None) -> ASGIApp:
         exception_handlers={404: _not_found, 405: _wrong_method},
     )
     app.router.redirect_slashes = False
-    return Gate(app, settings, Accesses(engine, settings.tokens), metrics)
+    return Gate(app, settings, Accesses(engine, settings.tokens), metrics, ADDRESSES)
 
 
 async def _not_found(request: Request, error: Exception) -> Response:

@@ -27,12 +27,21 @@ _ORIGIN = re.compile(rb"[a-z]+://(.*)")
 
 
 class Gate:
-    """Lets in the requests that may go on to the routes."""
+    """Lets in the requests that may go on to the routes.
+
+    ``public`` : paths that need no token, and get no Access.
+    """
 
     def __init__(
-        self, app: ASGIApp, settings: ServerSettings, accesses: Accesses, metrics: Metrics
+        self,
+        app: ASGIApp,
+        settings: ServerSettings,
+        accesses: Accesses,
+        metrics: Metrics,
+        public: frozenset[str] = frozenset(),
     ) -> None:
         self._app = app
+        self._public = public
         self._settings = settings
         self._accesses = accesses
         self._metrics = metrics
@@ -54,7 +63,7 @@ class Gate:
         self._metrics.begin()
         try:
             try:
-                scope[ACCESS] = self._admit(dict(scope["headers"]))
+                scope[ACCESS] = self._admit(scope["path"], dict(scope["headers"]))
             except ColmemError as error:
                 await error_response(error)(scope, receive, counted)
                 return
@@ -66,7 +75,7 @@ class Gate:
             route = scope.get(ROUTE, "other")
             self._metrics.end(route, status, time.perf_counter() - started)
 
-    def _admit(self, headers: dict[bytes, bytes]) -> Any:
+    def _admit(self, path: str, headers: dict[bytes, bytes]) -> Any:
         host = headers.get(b"host", b"").decode("latin-1")
         if not self._settings.serves_host(host):
             raise InvalidRequest(
@@ -76,7 +85,7 @@ class Gate:
         origin = headers.get(b"origin")
         if origin is not None and not _is_own(origin, headers[b"host"]):
             raise Forbidden("requests from pages of another origin are not served")
-        access = self._accesses.of(headers)
+        access = None if path in self._public else self._accesses.of(headers)
         if self._metrics.in_flight > self._settings.limits.requests_max:
             raise Busy(f"{self._settings.limits.requests_max} requests are being answered")
         return access

@@ -1,0 +1,1 @@
+"""The web explorer: a page over the public HTTP API, served as it lies in ``page/``."""

@@ -1,0 +1,53 @@
+// What a score is made of. A server that explains is asked; any other is asked for the rankings by
+// keyword and by meaning alone, and the hit's place and score in each are shown.
+
+import { call } from "./api.js";
+import { scoreText } from "./card.js";
+import { count, el } from "./dom.js";
+import { placesOf, termsOf } from "./highlight.js";
+
+const DEPTH = 50;
+const LEGS = { keyword: "By its words", vector: "By its meaning" };
+
+/** Fill a box with the parts of a hit's score under a search: {query, mode, filter, modes, legs}. */
+export async function scoreParts(box, hit, rank, search) {
+  box.setAttribute("aria-live", "polite");
+  box.replaceChildren(el("p", { class: "quiet" }, "Comparing rankings…"));
+  const modes = Object.keys(LEGS).filter((mode) => search.modes.includes(mode));
+  let legs;
+  try {
+    legs = await Promise.all(modes.map((mode) => leg(mode, search)));
+  } catch (error) {
+    box.replaceChildren(el("p", { class: "error" }, error.message));
+    return;
+  }
+  const rows = modes.map((mode, place) => {
+    const at = legs[place].findIndex((other) => other.id === hit.id);
+    return at < 0
+      ? row(LEGS[mode], `not among the first ${count(legs[place].length)}`)
+      : row(LEGS[mode], `number ${at + 1}`, legs[place][at].score);
+  });
+  const words = [...new Set(placesOf(hit.text, termsOf(search.query)).map(([start, end]) => hit.text.slice(start, end).toLowerCase()))];
+  box.replaceChildren(
+    el("table", {},
+      el("caption", { class: "hidden" }, "Place and score in each ranking"),
+      el("tbody", {}, row(`This list (${search.mode})`, `number ${rank}`, hit.score), rows)),
+    el("p", { class: "quiet" }, words.length ? `Words found: ${words.slice(0, 12).join(", ")}` : "No word of the query found."));
+}
+
+// A ranking is the same for all hits of a search, so it is asked for once.
+function leg(mode, { query, filter, legs }) {
+  if (!legs.has(mode)) {
+    const asked = call("v1/fetch", { query, mode, filter, limit: DEPTH }).then((page) => page.hits);
+    asked.catch(() => legs.delete(mode));
+    legs.set(mode, asked);
+  }
+  return legs.get(mode);
+}
+
+function row(name, place, score) {
+  const cell = score === undefined
+    ? ["–"]
+    : [el("meter", { min: "0", max: "1", value: String(score), "aria-hidden": "true" }), ` ${scoreText(score)}`];
+  return el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, place), el("td", {}, cell));
+}
