@@ -41,7 +41,8 @@ LEVEL_STEP = 0.3352
 
 _TILE = 16
 _AHEAD = 12
-_SAMPLE_BLOCKS = 512
+_AHEAD_BLOCKS = 4
+_SAMPLE_BLOCKS = 256
 
 U8 = npt.NDArray[np.uint8]
 U16 = npt.NDArray[np.uint16]
@@ -277,6 +278,13 @@ def prepare_query(
     affine[3] = -7.5 * weight_sum * affine[2]
 
 
+@kernel(None)
+def _sample_rank(keep: int, stride: int) -> Any:
+    """Rank in a sample of 1 / stride beyond which ``keep`` rows of all are nearly sure to lie."""
+    share = keep / stride
+    return share + 3.0 * np.sqrt(share) + 3.0
+
+
 @kernel(
     types.void(
         _U8_2D,
@@ -343,20 +351,31 @@ def scan_codes(
                 admitted &= admitted - np.uint64(1)
                 bins[block_sums[i]] += 1
                 sampled += 1
-        share = keep / stride
-        wanted = share + 3.0 * np.sqrt(share) + 3.0
+        wanted = _sample_rank(keep, stride)
         if wanted < sampled:
             above = sum_max
             passed = 0
             while passed < wanted:
                 passed += bins[above]
                 above -= 1
+        wanted_far = _sample_rank(keep_far, stride)
+        if keep_far > 0 and wanted_far < sampled:
+            below = 0
+            passed = 0
+            while passed < wanted_far:
+                passed += bins[below]
+                below += 1
     is_bounded = above >= 0
+    is_far_bounded = keep_far > 0 and below <= sum_max
     for block in range(first_block, last_block):
         start = block * ROWS_PER_BLOCK
         admitted = admitted_bits(mask, start, n_rows)
         if admitted == 0:
             continue
+        if block + _AHEAD_BLOCKS < last_block:
+            coming = (block + _AHEAD_BLOCKS) * block_bytes
+            for line in range(0, block_bytes, 64):
+                prefetch(flat, coming + line)
         hits = _hits(flat, block * block_bytes, tables, n_steps, above, below, block_sums)
         near = hits & admitted
         while near != 0:
@@ -377,7 +396,9 @@ def scan_codes(
         if far_count > far_rows.shape[0] - ROWS_PER_BLOCK:
             far_count, lowest = keep_best(far_rows, far_sums, far_count, keep_far, bins)
             below = sum_max - lowest
-    counts[2] = 1 if is_bounded and count < keep else 0
+    counts[2] = 0
+    if (is_bounded and count < keep) or (is_far_bounded and far_count < keep_far):
+        counts[2] = 1
     counts[0] = keep_best(rows, sums, count, keep, bins)[0]
     counts[1] = keep_best(far_rows, far_sums, far_count, keep_far, bins)[0]
 

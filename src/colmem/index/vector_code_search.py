@@ -32,9 +32,9 @@ _SIGN_SD = float(
 _LEVEL_SD = float(np.sqrt(0.01154))  # of a Gaussian at 16 uniform levels: Max 1960, table 2
 
 # A scan keeps _KEEP_BASE rows for the 10 best of a million; the exponents fit measured rank depths.
-_KEEP_BASE = 3000
+_KEEP_BASE = 4500
 _KEEP_MIN = 512
-_KEEP_GROWTH = 8
+_KEEP_GROWTH = 4
 
 
 def search_codes(vectors: Vectors, codes: CodeView, query: Query, workers: Workers) -> Found | None:
@@ -44,12 +44,14 @@ def search_codes(vectors: Vectors, codes: CodeView, query: Query, workers: Worke
     """
     search = _Search(vectors, codes, query, workers)
     keep = _keep_rows(query.k, query.n_admitted)
-    while keep < query.n_admitted // 2:
+    if keep >= query.n_admitted // 2:
+        return None
+    found = None
+    while found is None:
+        # With all rows kept all is settled: scoring every level code still beats every embedding.
         found = search.run(keep)
-        if found is not None:
-            return found
-        keep *= _KEEP_GROWTH
-    return None
+        keep = min(_KEEP_GROWTH * keep, query.n_admitted)
+    return found
 
 
 def _keep_rows(k: int, count: int) -> int:
@@ -86,7 +88,7 @@ class _Search:
         k = self._query.k
         near, far = self._scan(keep, self._keep_far)
         rows, is_settled = self._refine(near, self._weights, self._affine, max(k, 1))
-        if not is_settled and len(near[0]) == keep:
+        if not is_settled and len(near.rows) == keep < self._query.n_admitted:
             return None
         scores = self._exact(rows)
         a0, a1, a2, a3 = self._affine
