@@ -41,7 +41,7 @@ class Table(NamedTuple):
     @classmethod
     def of(cls, arrays: Mapping[str, npt.NDArray[np.generic]]) -> Table:
         """Take the arrays of a table by their names."""
-        return cls(*(np.ascontiguousarray(arrays[name]) for name in cls._fields))  # type: ignore[arg-type]
+        return cls(*(np.ascontiguousarray(arrays[name]) for name in cls._fields))
 
     def look_up(self, char: str) -> tuple[int, str]:
         """Class and folded form of one character."""
@@ -72,6 +72,7 @@ def analyse(
     text: str, table: Table, stem: Callable[[str], str] = lambda word: word
 ) -> tuple[list[str], list[str]]:
     """Terms of a text, and the single characters of its runs without spaces, both in order."""
+    text = "".join(char for char in text if table.look_up(char)[0] != DROP)
     coded = [table.look_up(char) for char in text]
     terms: list[str] = []
     singles: list[str] = []
@@ -84,9 +85,8 @@ def analyse(
             at = _emit_sharp(text, at, words, terms)
         elif kind in (CJ, HANGUL, SEA):
             run = []
-            while at < len(coded) and coded[at][0] in (kind, DROP):
-                if coded[at][0] == kind:
-                    run.append(coded[at][1])
+            while at < len(coded) and coded[at][0] == kind:
+                run.append(coded[at][1])
                 at += 1
             singles.extend(run)
             terms.extend(run if len(run) == 1 else map("".join, pairwise(run)))
@@ -103,9 +103,8 @@ def _compound(text: str, coded: list[tuple[int, str]], at: int) -> tuple[list[_W
     joiner = ""
     while True:
         chars = []
-        while at < len(coded) and coded[at][0] in (LETTER, UPPER, DIGIT, MARK, DROP):
-            if coded[at][0] != DROP:
-                chars.append(coded[at])
+        while at < len(coded) and coded[at][0] in (LETTER, UPPER, DIGIT, MARK):
+            chars.append(coded[at])
             at += 1
         words.append(_Word(chars, joiner))
         if at + 1 >= len(coded) or coded[at][0] not in (JOINER, APOSTROPHE):
@@ -137,9 +136,9 @@ def _emit_compound(words: list[_Word], stem: Callable[[str], str], terms: list[s
         if word.joiner == "'" and word.text in _CLITICS:
             continue
         pieces = _camel_pieces(word)
-        terms.extend(stem(piece[:TERM_BYTES_MAX]) for piece in pieces)
+        terms.extend(stem(_cut(piece)) for piece in pieces)
         if len(pieces) > 1:
-            terms.append(word.text[:TERM_BYTES_MAX])
+            terms.append(stem(_cut(word.text)))
     if len(words) == 1 or len(words) > WHOLE_WORDS_MAX:
         return
     if len(words) == 2 and words[1].joiner == "'" and words[1].text in _CLITICS - {"t"}:
@@ -151,7 +150,11 @@ def _emit_compound(words: list[_Word], stem: Callable[[str], str], terms: list[s
         )
         whole += ("." if word.joiner == "." and between_digits else "") + word.text
     if len(whole.encode()) <= WHOLE_BYTES_MAX:
-        terms.append(whole)
+        terms.append(stem(whole))
+
+
+def _cut(word: str) -> str:
+    return word.encode()[:TERM_BYTES_MAX].decode(errors="ignore")
 
 
 def _camel_pieces(word: _Word) -> list[str]:

@@ -8,11 +8,14 @@ between any two steps; hits come best first, equal scores in order of storing.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from tantivy import (
     DocAddress,
     Document,
@@ -29,7 +32,7 @@ from tantivy import (
 )
 
 from colmem.contract.filters import MetaFilter
-from colmem.index.analyser import QUERY_TERMS_MAX, analyse_items, analyse_query, has_terms
+from colmem.index.analyser import SURFACE_WEIGHT, analyse_items, analyse_query, has_terms
 from colmem.index.lexical_files import (
     LexicalDamagedError,
     State,
@@ -59,10 +62,16 @@ _ROW_FIELD: Final = "row"
 _TOKENIZER: Final = "terms"
 _NEVER_COMMITTED: Final = -1
 _WRITER_BYTES: Final = 128 << 20
+QUERY_TERMS_MAX: Final = 256
+"""Distinct terms of a query that are searched for: those held by the fewest items."""
 _QUERY_TERMS_WEIGHED_MAX: Final = 4096
 """Distinct terms of a very long query whose frequencies are looked up to choose among them."""
 _OVERFETCH_FACTOR: Final = 8
 _NO_ROWS: Final = np.empty(0, np.int64)
+
+
+_Term = tuple[str, str, float]
+"""A field, a term in it and its weight."""
 
 
 class _View(NamedTuple):
@@ -103,6 +112,7 @@ class LexicalIndex:
         self._writer: IndexWriter | None = None
         self._overlay: tempfile.TemporaryDirectory[str] | None = None
         self._expires_first: int | None = None  # the earliest time at which any item expires
+        self._schema = _schema()
         self._folder = folder
         if folder is not None and read_only:
             # Rows the index lacks are added to a copy of one's own; the original stays untouched.
@@ -111,65 +121,77 @@ class LexicalIndex:
         try:
             self._open()
         except LexicalDamagedError:
-            self.clear()
+            if self._folder is not None:
+                empty(self._folder)
+            self._open()
 
     # Writing.
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Index the rows of a batch of items; they are found after the next commit."""
-        writer = self._open_writer()
         terms, singles = analyse_items(batch.column("text"))
         columns = [
             batch.column(name).to_pylist()
             for name in (_ROW_FIELD, SECONDS_FIELD, NANOS_FIELD, EXPIRES_FIELD)
         ]
-        for text, chars, meta, row, seconds, nanos, expires in zip(
-            terms, singles, meta_terms(batch), *columns, strict=True
-        ):
-            document = Document()
-            document.add_unsigned(_ROW_FIELD, row)
-            document.add_text(_TEXT_FIELD, text)
-            document.add_text(META_FIELD, meta)
-            if chars:
-                document.add_text(_SINGLES_FIELD, chars)
-            if seconds is not None:
-                document.add_integer(SECONDS_FIELD, seconds)
-                document.add_integer(NANOS_FIELD, nanos or 0)
-            if expires is not None:
-                document.add_integer(EXPIRES_FIELD, expires)
-                if self._expires_first is None or expires < self._expires_first:
-                    self._expires_first = expires
-            writer.add_document(document)
+        with self._writing() as writer:
+            for text, chars, meta, row, seconds, nanos, expires in zip(
+                terms, singles, meta_terms(batch), *columns, strict=True
+            ):
+                document = Document()
+                document.add_unsigned(_ROW_FIELD, row)
+                document.add_text(_TEXT_FIELD, text)
+                document.add_text(META_FIELD, meta)
+                if chars:
+                    document.add_text(_SINGLES_FIELD, chars)
+                if seconds is not None:
+                    document.add_integer(SECONDS_FIELD, seconds)
+                    document.add_integer(NANOS_FIELD, nanos or 0)
+                if expires is not None:
+                    document.add_integer(EXPIRES_FIELD, expires)
+                writer.add_document(document)
+        expiry = pc.min(batch.column(EXPIRES_FIELD)).as_py()
+        if expiry is not None:
+            self._expires_first = min(expiry, self._expires_first or expiry)
 
     def delete(self, rows: RowIds) -> None:
         """Take rows out; they are gone after the next commit. Unknown rows are no error."""
         if len(rows):
             # By query: a deletion by term takes a row for a signed integer and finds nothing.
-            wanted = Query.term_set_query(self._index.schema, _ROW_FIELD, rows.tolist())
-            self._open_writer().delete_documents_by_query(wanted)
+            wanted = Query.term_set_query(self._schema, _ROW_FIELD, rows.tolist())
+            with self._writing() as writer:
+                writer.delete_documents_by_query(wanted)
 
     def commit(self, watermark: int) -> None:
-        """Make adds and deletes visible, and durable on disk."""
-        writer = self._open_writer()
-        opstamp = writer.commit()
+        """Make adds and deletes visible, and durable on disk.
+
+        Raises
+        ------
+        LexicalDamagedError
+            As `add` and `delete` do, when the disk is full or a file cannot be written. What was
+            added and deleted since the last commit is then forgotten: go on from ``watermark``.
+        """
+        with self._writing() as writer:
+            opstamp = writer.commit()
         self.watermark = watermark
         if self._folder is not None:
             write_state(self._folder, State(opstamp, watermark))
         self._refresh()
 
     def clear(self) -> None:
-        """Start anew with nothing in it and watermark 0."""
+        """Start anew with nothing in it and watermark 0; reads see the old state until a commit."""
         self._drop_writer()
         if self._folder is not None:
             empty(self._folder)
-        self._open()
+        self._open(is_new=False)
 
     def flush(self) -> None:
         """Wait for merges in the background and remove the files they left."""
         if self._writer is not None:
             self._writer.wait_merging_threads()
             self._writer = None
-            self._open_writer().garbage_collect_files()
+            with self._writing() as writer:
+                writer.garbage_collect_files()
             self._refresh()
 
     def close(self) -> None:
@@ -233,32 +255,39 @@ class LexicalIndex:
 
     def explain_terms(self, query: str) -> list[str]:
         """The terms a query is searched by."""
-        return analyse_query(query).terms
+        wanted = analyse_query(query)
+        return wanted.terms + wanted.surfaces + wanted.singles
 
     # Parts.
 
     def _text_query(self, view: _View, query: str, keep_function_words: bool) -> Query | None:
         wanted = analyse_query(query, keep_function_words=keep_function_words)
-        terms = [(_TEXT_FIELD, term) for term in wanted.terms]
-        terms += [(_SINGLES_FIELD, char) for char in wanted.singles]
+        terms = [(_TEXT_FIELD, term, 1.0) for term in wanted.terms]
+        terms += [(_SINGLES_FIELD, char, 1.0) for char in wanted.singles]
+        terms += [(_TEXT_FIELD, word, SURFACE_WEIGHT) for word in wanted.surfaces]
         if len(terms) > QUERY_TERMS_MAX:
             terms = _rarest(view.searcher, terms[:_QUERY_TERMS_WEIGHED_MAX])
-        parts = [Query.term_query(self._index.schema, field, term, "freq") for field, term in terms]
+        parts = []
+        for field, term, weight in terms:
+            part = Query.term_query(self._schema, field, term, "freq")
+            parts.append(part if weight == 1.0 else Query.boost_query(part, weight))
         if len(parts) <= 1:
             return parts[0] if parts else None
         return Query.boolean_query([(Occur.Should, part) for part in parts])
 
     def _conditions(self, view: _View, filter: MetaFilter, now_s: int) -> list[tuple[Occur, Query]]:
-        schema = self._index.schema
+        schema = self._schema
         conditions = [(Occur.Must, query) for query in filter_queries(schema, filter)]
         if self._expires_first is not None and self._expires_first <= now_s:
             conditions.append((Occur.MustNot, expired_query(schema, now_s)))
         return conditions
 
-    def _open(self) -> None:
-        """Open what is there, or make an empty index where nothing is."""
+    def _open(self, *, is_new: bool = True) -> None:
+        """Open what is there, or make an empty index where nothing is.
+
+        Unless this object is new, reads go on in the state they know.
+        """
         self.watermark = 0
-        self._expires_first = None
         state = None
         if self._folder is not None:
             state = read_state(self._folder)
@@ -270,12 +299,13 @@ class LexicalIndex:
         with damage_as_error("opening it"):
             path = None if self._folder is None else str(self._folder)
             # Sorted, so that within a segment the order of documents is the order of storing.
-            self._index = Index(_schema(), path=path, sort_by_field=_ROW_FIELD)
+            self._index = Index(self._schema, path=path, sort_by_field=_ROW_FIELD)
             self._index.config_reader("manual")
             self._index.register_tokenizer(
                 _TOKENIZER, TextAnalyzerBuilder(Tokenizer.whitespace()).build()
             )
-            self._refresh()
+            if is_new:
+                self._refresh()
             if state is not None and self._folder is not None:
                 self.watermark = self._recover_watermark(self._folder, state)
                 self._expires_first = self._extreme(EXPIRES_FIELD, Order.Asc)
@@ -302,10 +332,17 @@ class LexicalIndex:
         segment_rows = _rows_of(searcher, firsts).tolist()
         self._view = _View(searcher, searcher.num_docs, segment_rows)
 
-    def _open_writer(self) -> IndexWriter:
-        if self._writer is None:
-            self._writer = self._index.writer(_WRITER_BYTES, self._threads)
-        return self._writer
+    @contextmanager
+    def _writing(self) -> Iterator[IndexWriter]:
+        """The writer; an error closes it, so that the next one begins at the last commit."""
+        with damage_as_error("writing"):
+            if self._writer is None:
+                self._writer = self._index.writer(_WRITER_BYTES, self._threads)
+            try:
+                yield self._writer
+            except BaseException:
+                self._writer = None
+                raise
 
     def _drop_writer(self) -> None:
         if self._writer is not None:
@@ -314,11 +351,11 @@ class LexicalIndex:
             self._writer = None
 
 
-def _rarest(searcher: Searcher, terms: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The terms held by the fewest items, of those any item holds."""
-    counts = [searcher.doc_freq(field, term) for field, term in terms]
+def _rarest(searcher: Searcher, terms: list[_Term]) -> list[_Term]:
+    """The terms held by the fewest items, of those any item holds, in the order given."""
+    counts = [searcher.doc_freq(field, term) for field, term, _ in terms]
     ranked = sorted((count, at) for at, count in enumerate(counts) if count)
-    return [terms[at] for _, at in sorted(ranked[:QUERY_TERMS_MAX], key=lambda pair: pair[1])]
+    return [terms[at] for at in sorted(at for _, at in ranked[:QUERY_TERMS_MAX])]
 
 
 def _rows_of(searcher: Searcher, addresses: list[DocAddress]) -> RowIds:

@@ -30,7 +30,7 @@ _FOOTER_MAGIC: Final = 1337
 
 
 class LexicalDamagedError(Exception):
-    """The index on disk cannot be read; clear it and replay the item table."""
+    """The index cannot be read or written; clear it and replay the item table."""
 
 
 class State(NamedTuple):
@@ -60,8 +60,8 @@ def damage_as_error(doing: str) -> Iterator[None]:
         # A panic of the Rust side derives from BaseException and has no importable class.
         if isinstance(error, (ValueError, OSError)) or type(error).__name__ == "PanicException":
             raise LexicalDamagedError(
-                f"the lexical index could not be read while {doing} ({type(error).__name__}); "
-                "it has to be rebuilt from the item table"
+                f"the lexical index failed while {doing} ({error}); "
+                "it can be rebuilt from the item table"
             ) from error
         raise
 
