@@ -1,15 +1,18 @@
 """The only place with Numba options and the cache directory.
 
 Every kernel is compiled by :func:`kernel` for one explicit signature: serial, ``nogil``, cached on
-disk under a folder named by a digest of all kernel sources, so that an edit to any of them never
-serves stale machine code. Without a writable folder kernels are compiled uncached.
+disk under a folder named by a digest of its source file and of every kernel file that one imports,
+so that an edit to any of them never serves stale machine code. Without a writable folder kernels
+are compiled uncached.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -22,29 +25,37 @@ F = TypeVar("F", bound=Callable[..., Any])
 FASTMATH = frozenset({"reassoc", "contract", "nsz", "arcp"})
 
 
-def _sources_digest() -> str:
-    digest = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+_IMPORT = re.compile(rb"^from colmem_kernels(?:\.(\w+))? import (.*)$", re.MULTILINE)
 
 
-def _cache_dir() -> str | None:
+def _sources(path: Path, seen: dict[Path, bytes]) -> dict[Path, bytes]:
+    """A kernel file and those it imports, with their bytes."""
+    if path not in seen and path.is_file():
+        seen[path] = path.read_bytes()
+        for module, names in _IMPORT.findall(seen[path]):
+            for name in [module] if module else re.findall(rb"\w+", names):
+                _sources(path.with_name(f"{name.decode()}.py"), seen)
+    return seen
+
+
+@cache
+def _cache_dir(source: Path) -> str | None:
+    """The folder for the machine code of one kernel file, or None when it cannot be written to."""
+    digest = hashlib.sha256(numba.__version__.encode() + Path(__file__).read_bytes())
+    for _, data in sorted(_sources(source, {}).items()):
+        digest.update(data)
     for name in ("COLMEM_CACHE_DIR", "NUMBA_CACHE_DIR"):
         if os.environ.get(name):
             root = Path(os.environ[name])
             break
     else:
         root = Path(platformdirs.user_cache_dir("colmem"))
-    folder = root / "kernels" / _sources_digest()
+    folder = root / "kernels" / f"{source.stem}-{digest.hexdigest()[:16]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
         return None
     return str(folder) if os.access(folder, os.W_OK) else None
-
-
-_CACHE_DIR = _cache_dir()
 
 
 def kernel(signature: Any, *, fastmath: bool = False, inline: bool = False) -> Callable[[F], F]:
@@ -60,10 +71,11 @@ def kernel(signature: Any, *, fastmath: bool = False, inline: bool = False) -> C
             if inline:
                 options["inline"] = "always"
             return cast(F, numba.njit(**options)(function))
-        if _CACHE_DIR is None:
+        cache_dir = _cache_dir(Path(function.__code__.co_filename))
+        if cache_dir is None:
             return cast(F, numba.njit(signature, **options)(function))
         before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = _CACHE_DIR
+        numba.config.CACHE_DIR = cache_dir
         try:
             return cast(F, numba.njit(signature, cache=True, **options)(function))
         finally:
