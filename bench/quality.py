@@ -25,7 +25,12 @@ from quality_sets import ADVERSARIAL, JudgedSet, Question, path_of, read_set
 DEPTH = 50
 MODES = ("keyword", "vector", "hybrid")
 STEPS: dict[str, dict[str, Any]] = {
-    "blend of both legs": {"rescore_top": 0, "dialogue": False, "fit_full": 0.0},
+    "blend of both legs": {
+        "rescore_top": 0,
+        "dialogue": False,
+        "fit_full": 0.0,
+        "fit_full_maxsim": 0.0,
+    },
     "+ trust by fit of the vocabulary": {"rescore_top": 0, "dialogue": False},
     "+ MaxSim": {"dialogue": False},
     "+ dialogue (the default)": {},

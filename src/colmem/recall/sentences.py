@@ -22,7 +22,7 @@ class Span(NamedTuple):
 
 
 _ABBREVIATION_LIST = (
-    "mr mrs ms dr prof sr jr st vs etc fig figs eq eqs no nos vol vols al approx dept est gen gov "
+    "mr mrs ms dr prof sr jr st vs etc fig figs eq eqs nos vol vols al approx dept est gen gov "
     "hon inc ltd co corp cf ca ed eds e.g i.e u.s u.k a.m p.m ph.d jan feb mar apr jun jul aug "
     "sep sept oct nov dec mon tue wed thu fri sat sun z.b bzw usw d.h p.ej sra resp rev sec ch pp"
 )
@@ -36,7 +36,8 @@ _CODE_LINE = re.compile(
     r"^\s*[\w.\[\]]+\s*=[^=]|^\s*@\w|^\s*[)}\]]"
 )
 _LIST_LINE = re.compile(r"^\s*(?:[-*+•]|\d+[.)]|#{1,6})\s")
-_CLAUSE = re.compile(r"[;:,，、；：]\s*|\s+")
+_CLAUSE = re.compile(r"[;:,，、；：]\s*")
+_SPACE = re.compile(r"\s+")
 
 
 def split_units(text: str) -> list[Span]:
@@ -123,6 +124,8 @@ def _ends_sentence(text: str, start: int, stop: re.Match[str], end: int) -> bool
         text[start:end].lstrip()
     ):
         return False
+    if before == "no":
+        return not after[:1].isdigit()
     return before not in _ABBREVIATIONS
 
 
@@ -131,9 +134,12 @@ def _cut(text: str, span: Span) -> list[Span]:
     parts: list[Span] = []
     start = span.start
     while span.end - start > UNIT_CHARS_MAX:
-        breaks = [m.end() for m in _CLAUSE.finditer(text, start, start + UNIT_CHARS_MAX)]
-        far = [at for at in breaks if at - start > UNIT_CHARS_MAX // 2]
-        at = far[-1] if far else start + UNIT_CHARS_MAX
+        at = start + UNIT_CHARS_MAX
+        for pattern in (_CLAUSE, _SPACE):
+            breaks = [m.end() for m in pattern.finditer(text, start, start + UNIT_CHARS_MAX)]
+            if breaks and breaks[-1] - start > UNIT_CHARS_MAX // 2:
+                at = breaks[-1]
+                break
         part = _trimmed(text, Span(start, at))
         if part is not None:
             parts.append(part)

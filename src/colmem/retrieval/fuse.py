@@ -45,9 +45,9 @@ class Weights(NamedTuple):
     @classmethod
     def of(cls, settings: RankingSettings, fit: float = 1.0) -> Weights:
         """Shares for a query that the embedder's vocabulary fits by ``fit`` (0..1)."""
-        full = settings.fit_full
-        trust = 1.0 if full == 0 else min(1.0, max(settings.fit_min, fit / full))
-        vector, maxsim = settings.weight_vector * trust, settings.weight_maxsim * trust
+        least = settings.fit_min
+        vector = settings.weight_vector * _trust(fit, settings.fit_full, least)
+        maxsim = settings.weight_maxsim * _trust(fit, settings.fit_full_maxsim, least)
         return cls(1.0 - vector - maxsim, vector, maxsim)
 
     def without_maxsim(self) -> Weights:
@@ -159,6 +159,10 @@ def lexical_bounds(leg: Candidates, *, is_whole: bool) -> tuple[float, float]:
     if len(leg.scores) == 0:
         return 0.0, 0.0
     return (float(leg.scores.min()) if is_whole else 0.0), float(leg.scores.max())
+
+
+def _trust(fit: float, full: float, least: float) -> float:
+    return 1.0 if fit >= full else max(least, fit / full)
 
 
 def _unit(scores: Scores, bounds: tuple[float, float]) -> Scores:

@@ -32,9 +32,10 @@ class RankingSettings:
         all: short items are rescored in greater number for the same time. 0 switches it off.
     weight_vector, weight_maxsim
         Shares of the cosine and of MaxSim in a score; the rest is BM25's.
-    fit_full, fit_min
-        A query whose share of words known whole to the embedder is below ``fit_full`` gets both
-        shares reduced in proportion, at most to ``fit_min`` of them.
+    fit_full, fit_full_maxsim, fit_min
+        A query whose share of words known whole to the embedder is below ``fit_full`` gets the
+        cosine's share reduced in proportion, at most to ``fit_min`` of it; and MaxSim's, which
+        matches parts of foreign words too, below ``fit_full_maxsim``.
     dialogue
         Whether turns of a conversation lend each other their scores (the weights below).
     dialogue_previous, dialogue_next, dialogue_second
@@ -58,6 +59,7 @@ class RankingSettings:
     weight_vector: float = 0.4
     weight_maxsim: float = 0.4
     fit_full: float = 0.7
+    fit_full_maxsim: float = 0.3
     fit_min: float = 0.3
     dialogue: bool = True
     dialogue_previous: float = 0.1
