@@ -21,6 +21,8 @@ import platformdirs
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_config: Any = numba.config
+
 # Reductions are several times slower without reassociation. Never nnan/ninf: a NaN must survive.
 FASTMATH = frozenset({"reassoc", "contract", "nsz", "arcp"})
 
@@ -39,7 +41,7 @@ def _sources(path: Path, seen: dict[Path, bytes]) -> dict[Path, bytes]:
 
 
 @cache
-def _cache_dir(source: Path) -> str | None:
+def cache_dir(source: Path) -> str | None:
     """The folder for the machine code of one kernel file, or None when it cannot be written to."""
     digest = hashlib.sha256(numba.__version__.encode() + Path(__file__).read_bytes())
     for _, data in sorted(_sources(source, {}).items()):
@@ -71,14 +73,14 @@ def kernel(signature: Any, *, fastmath: bool = False, inline: bool = False) -> C
             if inline:
                 options["inline"] = "always"
             return cast(F, numba.njit(**options)(function))
-        cache_dir = _cache_dir(Path(function.__code__.co_filename))
-        if cache_dir is None:
+        folder = cache_dir(Path(function.__code__.co_filename))
+        if folder is None:
             return cast(F, numba.njit(signature, **options)(function))
-        before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = cache_dir
+        before = _config.CACHE_DIR
+        _config.CACHE_DIR = folder
         try:
             return cast(F, numba.njit(signature, cache=True, **options)(function))
         finally:
-            numba.config.CACHE_DIR = before
+            _config.CACHE_DIR = before
 
     return decorate
