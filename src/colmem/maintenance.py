@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pyarrow as pa
 
 from colmem import settings as store_settings
 from colmem import stored
-from colmem.contract import ColmemError, CorruptStore, Embedder, MetaFilter
+from colmem.contract import ColmemError, CorruptStore, Embedder, MetaFilter, Unavailable
 from colmem.embedding import embed_texts
 from colmem.opening import Opened, Options, new_store, open_store, remove_other_generations
 from colmem.schema import RowIds, Vectors
@@ -48,7 +49,7 @@ def rewrite(opened: Opened, embedder: Embedder | None, progress: Progress | None
     The caller holds off nothing: writers wait, readers go on with the old generation.
     """
     old = opened.store
-    with old.exclusive():
+    with old.exclusive(), _refusal_of_disk():
         made_with = embedder or opened.embedder
         old_record = opened.settings.embedder(old.generation)
         record = old_record if embedder is None else EmbedderRecord(embedder.key, embedder.dim)
@@ -71,14 +72,27 @@ def rewrite(opened: Opened, embedder: Embedder | None, progress: Progress | None
         # Readers of the old generation go on: nothing of theirs may still wait for its files.
         old.lexical_ready()
         old.replace_table(_table_batches(new), new)
+    settings = msgspec.structs.replace(settings, generations={str(new.generation): record})
     if old.folder is not None:
-        remove_other_generations(old.folder, new.generation)
-        settings = msgspec.structs.replace(settings, generations={str(new.generation): record})
-        store_settings.write(old.folder, settings)
+        # The new generation is the store already; what fails here, the next open does.
+        with suppress(OSError):
+            remove_other_generations(old.folder, new.generation)
+            store_settings.write(old.folder, settings)
     problem = opened.embedder_problem if embedder is None else ""
     return opened._replace(
         store=new, settings=settings, embedder=made_with, embedder_problem=problem
     )
+
+
+@contextmanager
+def _refusal_of_disk() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable(
+            f"the store could not be rewritten: {error.strerror or error}; it is as it was, free "
+            "some space or check the disk, then call again"
+        ) from error
 
 
 def check(store: Store) -> CheckReport:

@@ -388,15 +388,11 @@ class Store:
 
     def close(self) -> None:
         """Bring the table and the lexical index level, save the resident columns, let go."""
+        problems: list[Exception] = []
         with self._write_lock:
             try:
                 if self.folder is not None and not self.read_only:
-                    self.lexical_ready()
-                    self.flush_table()
-                    self.table.checkpoint()
-                    self.vectors.flush()
-                    if self._changed:
-                        self.save_resident()
+                    self._bring_level(problems)
             finally:
                 self._background.shutdown()
                 self.lexical.close()
@@ -404,8 +400,24 @@ class Store:
                 if self.pieces is not None:
                     self.pieces.close()
                 self.log.close()
+        if problems:
+            raise Unavailable(
+                f"the store is closed, but an index is not level with it: {problems[0]}; nothing "
+                "is lost, the next open makes up for it"
+            ) from problems[0]
 
     # Inside.
+
+    def _bring_level(self, problems: list[Exception]) -> None:
+        """Bring everything derived level; what fails is added to the problems."""
+        steps = [self.lexical_ready, self.flush_table, self.table.checkpoint, self.vectors.flush]
+        if self._changed:
+            steps.append(self.save_resident)
+        for step in steps:
+            try:
+                step()
+            except (ColmemError, OSError) as error:
+                problems.append(error)
 
     def _part(self, name: str) -> Path:
         assert self.folder is not None
