@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
 
+import orjson
+
 from colmem import ColmemError, StoreItem, decode
 from colmem.adapters.importing.items import FIELDS, Origin, item_of
 from colmem.adapters.importing.reading import Problem, Reading, not_utf8
@@ -108,11 +110,9 @@ def _json_row(
     left_out: dict[str, None],
 ) -> StoreItem | Problem:
     try:
-        value = json.loads(line)
-    except UnicodeDecodeError as error:
-        return Problem(place, f"byte {error.start} of the line is not UTF-8")
-    except (ValueError, RecursionError) as error:
-        return Problem(place, f"not valid JSON: {error}")
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        return Problem(place, _not_json(line, error))
     if not isinstance(value, dict):
         return Problem(place, f"expected an object, got {type(value).__name__}")
     if "type" in value and not mapping:
@@ -132,6 +132,14 @@ def _json_row(
         )
     left_out.update((name, None) for name in fields if name not in FIELDS)
     return _row(fields, place, origin)
+
+
+def _not_json(line: bytes, error: ValueError) -> str:
+    try:
+        line.decode()
+    except UnicodeDecodeError as broken:
+        return f"byte {broken.start} of the line is not UTF-8"
+    return f"not valid JSON: {error}"
 
 
 def _csv_rows(table: Any, names: list[str], path: Path, origin: Origin) -> Rows:
