@@ -15,19 +15,19 @@ class Terminal(io.StringIO):
         return True
 
 
-def work(seconds_max: float, total: int | None, terminal: Terminal | None = None) -> None:
+def work(seconds_max: float, total: int | None, shown_on: Terminal | None = None) -> None:
     """Work for a while, on a terminal until its rate is shown."""
     with Progress("importing", total) as shown:
         end = time.perf_counter() + seconds_max
         done = 0
-        while time.perf_counter() < end and (terminal is None or "/s" not in terminal.getvalue()):
+        while time.perf_counter() < end and (shown_on is None or "/s" not in shown_on.getvalue()):
             done += 1
             shown.update(done, done * 2)
             time.sleep(0.01)
 
 
-@pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Take the place of standard error; not a fixture, as pytest sets it anew for the call."""
     made = Terminal()
     monkeypatch.setattr(sys, "stderr", made)
     monkeypatch.setenv("TERM", "xterm")
@@ -35,20 +35,20 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 
 @pytest.mark.parametrize("total", [100, None])
-def test_long_work_shows_count_and_rate(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, total: int | None
-) -> None:
+def test_long_work_shows_count_and_rate(monkeypatch: pytest.MonkeyPatch, total: int | None) -> None:
     monkeypatch.setattr(progress, "SHOWN_AFTER_SECONDS", 0.01)
-    work(30, total, terminal)
-    shown = terminal.getvalue()
+    shown_on = terminal(monkeypatch)
+    work(30, total, shown_on)
+    shown = shown_on.getvalue()
     assert "importing" in shown
     assert "items, " in shown
     assert "/s" in shown
 
 
-def test_short_work_shows_nothing(terminal: Terminal) -> None:
+def test_short_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown_on = terminal(monkeypatch)
     work(0.05, 100)
-    assert terminal.getvalue() == ""
+    assert shown_on.getvalue() == ""
 
 
 def test_nothing_is_shown_off_a_terminal(
