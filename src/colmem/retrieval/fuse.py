@@ -43,11 +43,12 @@ class Weights(NamedTuple):
     maxsim: float
 
     @classmethod
-    def of(cls, settings: RankingSettings, fit: float = 1.0) -> Weights:
+    def of(cls, settings: RankingSettings, fit: float = 1.0, *, is_code: bool = False) -> Weights:
         """Shares for a query that the embedder's vocabulary fits by ``fit`` (0..1)."""
-        least = settings.fit_min
-        vector = settings.weight_vector * _trust(fit, settings.fit_full, least)
-        maxsim = settings.weight_maxsim * _trust(fit, settings.fit_full_maxsim, least)
+        vector = settings.code_weight_vector if is_code else settings.weight_vector
+        maxsim = settings.code_weight_maxsim if is_code else settings.weight_maxsim
+        vector *= _trust(fit, settings.fit_full, settings.fit_min)
+        maxsim *= _trust(fit, settings.fit_full_maxsim, settings.fit_min)
         return cls(1.0 - vector - maxsim, vector, maxsim)
 
     def without_maxsim(self) -> Weights:

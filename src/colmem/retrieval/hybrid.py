@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from colmem.retrieval import dialogue
 from colmem.retrieval.dialogue import Turns
-from colmem.retrieval.fuse import Pool, Weights, blend, fuse, pool
+from colmem.retrieval.fuse import Pool, Weights, fuse, pool
 from colmem.retrieval.rescore import QueryPieces, depth, insert, maxsim, piece_weights, rescore
 from colmem.retrieval.settings import RankingSettings
 from colmem.schema import Candidates, RowIds, Scores
@@ -92,74 +92,120 @@ def rank_head(
     lexical, vector : each leg's best ``settings.pool_per_leg`` admitted rows; the bounds are the
     lowest and highest score of all admitted rows in each leg.
     """
+    if sources.pieces is None or settings.rescore_top == 0:
+        pieces = None
     candidates = pool(lexical, vector)
     missing = candidates.without_vector()
     if missing.any():
         candidates.vector[missing] = sources.cosines(candidates.rows[missing])
-    rescoring = pieces is not None and sources.pieces is not None and settings.rescore_top > 0
-    weights = Weights.of(settings, pieces.query.fit if pieces is not None else 1.0)
-    if not rescoring:
+
+    fit = 1.0 if pieces is None else pieces.query.fit
+    weights = Weights.of(settings, fit)
+    if pieces is None:
         weights = weights.without_maxsim()
-    fused = fuse(
-        candidates,
-        vector_bounds=vector_bounds,
-        lexical_bounds=lexical_bounds,
-        weights=weights,
-    )
+    bounds = {"vector_bounds": vector_bounds, "lexical_bounds": lexical_bounds}
+    fused = fuse(candidates, weights=weights, **bounds)
+    held = None if pieces is None else _take(fused.rows[:_SAMPLE], sources)
+    if held is not None and _is_code(held, pieces, settings):
+        weights = Weights.of(settings, fit, is_code=True)
+        fused = fuse(candidates, weights=weights, **bounds)
+        held = _take(fused.rows[:_SAMPLE], sources)
+
     turns = _turns(fused, sources, settings)
     if turns is not None:
-        extra = dialogue.beside_best(fused, turns[1][: settings.dialogue_expand])
+        extra = dialogue.beside_best(fused, turns.beside[: settings.dialogue_expand])
         if len(extra):
-            scores = blend(
-                np.zeros(len(extra), np.float32),
-                sources.cosines(extra),
-                vector_bounds=vector_bounds,
-                lexical_bounds=lexical_bounds,
-                weights=weights,
-            )
-            fused = insert(fused, settings.dialogue_expand, Candidates(extra, scores))
+            unmatched = Pool(extra, np.zeros(len(extra), np.float32), sources.cosines(extra))
+            behind = fuse(unmatched, weights=weights, **bounds)
+            fused = insert(fused, settings.dialogue_expand, behind)
+            turns = _turns(fused, sources, settings)
+
     ranking, best = fused, np.empty(0, np.float32)
-    if rescoring:
-        assert pieces is not None
-        assert sources.pieces is not None
-        flat, offsets = sources.pieces(fused.rows[: settings.rescore_top])
-        offsets = offsets[: depth(offsets, settings) + 1]
-        best = maxsim(
-            pieces.query.content,
-            piece_weights(pieces.query.content, pieces.frequency, pieces.n_items),
-            flat[: offsets[-1]],
-            offsets,
-            table=pieces.table.rows,
-            inverse_norms=pieces.table.inverse_norms,
-        )
+    if pieces is not None and held is not None:
+        held = _take_enough(held, fused, sources, settings, whole=turns is not None)
+        best = _maxsim(held, pieces, settings)
         ranking = rescore(fused, best, weights)
+        if turns is not None:
+            turns = turns._replace(marks=_marks(held, pieces))
     if turns is not None:
-        ranking = _lend(ranking, sources, settings, pieces)
+        ranking = dialogue.lend(ranking, _reordered(turns, fused, ranking), settings)
     return Head(ranking, candidates, fused, best, weights)
 
 
-def _turns(
-    fused: Candidates, sources: Sources, settings: RankingSettings
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+_SAMPLE = 100  # candidates whose pieces tell what kind of text is searched
+
+
+class _Held(NamedTuple):
+    """Pieces of rows: rows int64 (n,), flat uint16 (total,), offsets int64 (n + 1,)."""
+
+    rows: RowIds
+    flat: npt.NDArray[np.uint16]
+    offsets: npt.NDArray[np.int64]
+
+
+def _take(rows: RowIds, sources: Sources) -> _Held:
+    assert sources.pieces is not None
+    return _Held(rows, *sources.pieces(rows))
+
+
+def _take_enough(
+    sample: _Held, fused: Candidates, sources: Sources, settings: RankingSettings, *, whole: bool
+) -> _Held:
+    """Pieces of the first candidates: of all of them, or as many as the budget may need."""
+    wanted = len(fused.rows)
+    if not whole:
+        mean = max(1.0, float(sample.offsets[-1]) / max(1, len(sample.rows)))
+        wanted = min(wanted, settings.rescore_top, int(1.5 * settings.rescore_pieces / mean))
+    rows = fused.rows[:wanted]
+    if wanted <= len(sample.rows) and np.array_equal(rows, sample.rows[:wanted]):
+        return sample
+    return _take(rows, sources)
+
+
+def _is_code(held: _Held, pieces: Pieces | None, settings: RankingSettings) -> bool:
+    if pieces is None or len(held.flat) == 0:
+        return False
+    n_punctuation = int(np.count_nonzero(pieces.query.is_punctuation[held.flat]))
+    return n_punctuation >= settings.code_share * len(held.flat)
+
+
+def _maxsim(held: _Held, pieces: Pieces, settings: RankingSettings) -> Scores:
+    """MaxSim of the first rows, as many as the settings' budgets allow."""
+    offsets = held.offsets[: depth(held.offsets, settings) + 1]
+    content = pieces.query.content
+    return maxsim(
+        content,
+        piece_weights(content, pieces.frequency, pieces.n_items),
+        held.flat[: offsets[-1]],
+        offsets,
+        table=pieces.table.rows,
+        inverse_norms=pieces.table.inverse_norms,
+    )
+
+
+def _turns(fused: Candidates, sources: Sources, settings: RankingSettings) -> Turns | None:
+    """The candidates as turns, not marked yet; None when there is no turn among them."""
     if not settings.dialogue or sources.turns is None or len(fused.rows) == 0:
         return None
-    turns = sources.turns(fused.rows)
-    return turns if (turns[0] >= 0).any() else None
+    threads, beside = sources.turns(fused.rows)
+    if not (threads >= 0).any():
+        return None
+    return Turns(threads, beside, np.zeros(len(threads), np.uint8))
 
 
-def _lend(
-    ranking: Candidates, sources: Sources, settings: RankingSettings, pieces: Pieces | None
-) -> Candidates:
-    assert sources.turns is not None
-    threads, beside = sources.turns(ranking.rows)
-    marks = np.zeros(len(threads), np.uint8)
-    if pieces is not None and sources.pieces is not None:
-        table = pieces.table
-        marks = dialogue.mark_turns(
-            pieces.all,
-            *sources.pieces(ranking.rows),
-            n_vocab=len(table.rows),
-            colon=table.colon,
-            question_mark=table.question_mark,
-        )
-    return dialogue.lend(ranking, Turns(threads, beside, marks), settings)
+def _marks(held: _Held, pieces: Pieces) -> npt.NDArray[np.uint8]:
+    return dialogue.mark_turns(
+        pieces.all,
+        held.flat,
+        held.offsets,
+        n_vocab=len(pieces.table.rows),
+        colon=pieces.table.colon,
+        question_mark=pieces.table.question_mark,
+    )
+
+
+def _reordered(turns: Turns, fused: Candidates, ranking: Candidates) -> Turns:
+    """Turns known in the order of one ranking, in the order of another of the same rows."""
+    order = np.argsort(fused.rows)
+    at = order[np.searchsorted(fused.rows, ranking.rows, sorter=order)]
+    return Turns(turns.threads[at], turns.beside[at], turns.marks[at])

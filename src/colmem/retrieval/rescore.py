@@ -26,11 +26,12 @@ class QueryPieces(NamedTuple):
 
     content : uint16 (k,), distinct pieces without function words and punctuation (all of them when
     nothing else is there), in order of first mention; fit : share of its words that the vocabulary
-    holds whole, 0..1.
+    holds whole, 0..1; is_punctuation : bool (n_vocab,), of every piece.
     """
 
     content: Pieces
     fit: float
+    is_punctuation: Flags
 
 
 def read_query(
@@ -59,6 +60,7 @@ def read_query(
     return QueryPieces(
         np.array(content or _distinct(pieces.tolist()), np.uint16),
         sum(words) / len(words) if words else 0.0,
+        is_punctuation,
     )
 
 

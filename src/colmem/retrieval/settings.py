@@ -32,6 +32,9 @@ class RankingSettings:
         all: short items are rescored in greater number for the same time. 0 switches it off.
     weight_vector, weight_maxsim
         Shares of the cosine and of MaxSim in a score; the rest is BM25's.
+    code_weight_vector, code_weight_maxsim, code_share
+        Both shares when the candidates are source code: when at least ``code_share`` of their
+        pieces are punctuation. A question in prose seldom has the words of the code it is about.
     fit_full, fit_full_maxsim, fit_min
         A query whose share of words known whole to the embedder is below ``fit_full`` gets the
         cosine's share reduced in proportion, at most to ``fit_min`` of it; and MaxSim's, which
@@ -58,6 +61,9 @@ class RankingSettings:
     rescore_pieces: int = 12_800
     weight_vector: float = 0.4
     weight_maxsim: float = 0.4
+    code_weight_vector: float = 0.5
+    code_weight_maxsim: float = 0.45
+    code_share: float = 0.3
     fit_full: float = 0.7
     fit_full_maxsim: float = 0.3
     fit_min: float = 0.3
@@ -74,11 +80,8 @@ class RankingSettings:
     def __post_init__(self) -> None:
         for field in fields(self):
             _check(field.name, getattr(self, field.name), type(field.default))
-        if self.weight_vector + self.weight_maxsim > 1:
-            raise ConfigError(
-                f"ranking settings weight_vector {self.weight_vector} and weight_maxsim "
-                f"{self.weight_maxsim} exceed 1 together; lower one of them"
-            )
+        _check_shares("", self.weight_vector, self.weight_maxsim)
+        _check_shares("code_", self.code_weight_vector, self.code_weight_maxsim)
 
     def to_dict(self) -> dict[str, Any]:
         """Name to value, for JSON."""
@@ -113,3 +116,11 @@ def _check(name: str, value: Any, kind: type) -> None:
     is_number = isinstance(value, int if most else (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= (most or 1):
         raise ConfigError(f"ranking setting `{name}` is {value!r}, expected {expected}")
+
+
+def _check_shares(prefix: str, vector: float, maxsim: float) -> None:
+    if vector + maxsim > 1:
+        raise ConfigError(
+            f"ranking settings {prefix}weight_vector {vector} and {prefix}weight_maxsim {maxsim} "
+            "exceed 1 together; lower one of them"
+        )

@@ -104,3 +104,29 @@ def test_no_candidates_give_an_empty_head() -> None:
         settings=RankingSettings(),
     )
     assert len(head.ranking.rows) == 0
+
+
+def test_candidates_that_are_code_are_ranked_by_meaning_more() -> None:
+    code = ["def f(x):\n    return {k: v for k, v in x.items()}", "a = b[0](c, *d)  # (e.g.)"]
+    _, flat, offsets = EMBEDDER.embed_pieces(code)
+    query = EMBEDDER.pieces("swap keys and values of a dictionary")
+    read = read_query(
+        query,
+        piece_text=EMBEDDER.piece_text,
+        is_function_word=EMBEDDER.is_function_word,
+        is_punctuation=EMBEDDER.is_punctuation,
+    )
+    table = PieceTable(EMBEDDER.rows, EMBEDDER.row_inverse_norms, 0, 1)
+    settings = RankingSettings()
+    both = Candidates(np.arange(2), np.array([0.5, 0.4], np.float32))
+    head = rank_head(
+        both,
+        both,
+        lexical_bounds=(0, 1),
+        vector_bounds=(0, 1),
+        sources=Sources(lambda rows: both.scores[rows], lambda rows: (flat, offsets)),
+        settings=settings,
+        pieces=Pieces(query, read, table, np.bincount(flat, minlength=len(table.rows)), 2),
+    )
+    assert head.weights.vector == settings.code_weight_vector
+    assert head.weights.maxsim == settings.code_weight_maxsim
