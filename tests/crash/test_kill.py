@@ -56,6 +56,9 @@ class Zygote:
 
 @pytest.fixture(scope="module")
 def zygote() -> Iterator[Zygote]:
+    with colmem.open(":memory:") as engine:  # compiles kernels now, where they are not cached
+        engine.store(colmem.document(WORD))
+        assert_agreement(engine, WORD)
     made = Zygote()
     yield made
     made.close()
@@ -149,7 +152,7 @@ def check_after_crash(engine: Any, journal: Journal, path: Path, rng: random.Ran
 
 
 def _wait_opened(path: Path) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not (path.exists() and path.stat().st_size):
         assert time.monotonic() < deadline, "the writer did not open the store"
         time.sleep(0.002)
