@@ -14,6 +14,7 @@ import numpy.typing as npt
 from colmem.files import AppendFile
 from colmem.index.growing import GrowingArray
 from colmem.schema import RowIds
+from colmem_kernels import pieces as kernels
 
 FILE_NAME = "pieces.u16"
 Pieces = npt.NDArray[np.uint16]
@@ -91,7 +92,5 @@ class PieceIndex:
         self._file.close()
 
     def _count(self, pieces: Pieces, offsets: npt.NDArray[np.int64], by: int) -> None:
-        n = len(offsets) - 1
-        rows = np.repeat(np.arange(n), np.diff(offsets))
-        pairs = np.unique(rows * len(self._frequency) + pieces)
-        np.add.at(self._frequency, pairs % len(self._frequency), by)
+        last_seen = np.full(len(self._frequency), -1, np.int64)
+        kernels.count_documents(pieces, offsets, by, last_seen, self._frequency)
