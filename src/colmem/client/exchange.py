@@ -145,13 +145,16 @@ def answer(call: Call, status: int, body: bytes) -> Any:
 
 def raise_error(status: int, body: bytes) -> NoReturn:
     """Raise what a failed request says."""
+    raise _read_error(status, body)
+
+
+def _read_error(status: int, body: bytes) -> ColmemError:
     try:
         fields = json.loads(body)
-        raise error_of(fields["error"], fields["message"], fields)
+        return error_of(fields["error"], fields["message"], fields)
     except (ValueError, KeyError, TypeError):
         text = body.decode(errors="replace")[:_EXCERPT_CHARS]
-        variant = VARIANTS[_BY_STATUS.get(status, "engine")]
-        raise variant(f"the server answered {status}: {text}") from None
+        return VARIANTS[_BY_STATUS.get(status, "engine")](f"the server answered {status}: {text}")
 
 
 def error_of(code: str, message: str, fields: Mapping[str, Any]) -> ColmemError:

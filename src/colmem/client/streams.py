@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,29 +11,45 @@ from colmem.contract import InvalidRequest
 
 
 class BytesReader(io.RawIOBase):
-    """Chunks of bytes, read as a file."""
+    """Chunks of bytes, read as a file; ``bytes_max`` bounds what is asked for at a time."""
 
-    def __init__(self, chunks: Iterator[bytes]) -> None:
+    def __init__(self, chunks: Iterator[bytes], bytes_max: int | None = None) -> None:
         super().__init__()
         self._chunks = chunks
+        self._bytes_max = bytes_max
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:
         """Whether it can be read: it can."""
         return True
 
-    def readinto(self, buffer: Any) -> int:
-        """Fill a buffer as far as the next chunk goes; 0 at the end."""
+    def read(self, size: int | None = -1, /) -> bytes:
+        """So many bytes, fewer at the end only; all of them when the size is negative or None.
+
+        Raises
+        ------
+        InvalidRequest
+            When more is asked for than is allowed.
+        """
+        wanted = sys.maxsize if size is None or size < 0 else size
+        if self._bytes_max is not None and wanted > self._bytes_max:
+            raise InvalidRequest(
+                f"a message of the stream is larger than {self._bytes_max} bytes; use more batches"
+            )
+        parts = bytearray()
+        while len(parts) < wanted and self._is_filled():
+            part = self._rest[: wanted - len(parts)]
+            parts += part
+            self._rest = self._rest[len(part) :]
+        return bytes(parts)
+
+    def _is_filled(self) -> bool:
         while not self._rest:
             chunk = next(self._chunks, None)
             if chunk is None:
-                return 0
+                return False
             self._rest = memoryview(chunk)
-        target = memoryview(buffer).cast("B")
-        size = min(len(target), len(self._rest))
-        target[:size] = self._rest[:size]
-        self._rest = self._rest[size:]
-        return size
+        return True
 
 
 def arrow_chunks(data: Any) -> Iterator[bytes]:

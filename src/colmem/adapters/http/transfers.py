@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import io
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -22,7 +21,7 @@ from colmem.adapters.http.confine import ConfinedEngine
 from colmem.adapters.http.errors import WrongMediaType
 from colmem.adapters.http.folder import DEFAULT_NAME, SnapshotFolder
 from colmem.adapters.http.routes import access_of, guarded, json_body, json_response
-from colmem.adapters.http.work import Report, Stream, Worker, body_chunks, body_lines
+from colmem.adapters.http.work import BodyChunks, Report, Stream, Worker, body_lines
 from colmem.client.operations import ARROW, NDJSON
 from colmem.client.streams import BytesReader
 from colmem.contract import (
@@ -41,9 +40,6 @@ FORMATS: Final = ("v2", "jsonl", "jsonl.gz", "package", "package.gz", "columnar"
 BATCH_SIZE: Final = 1_000
 EXPORTED: Final = tuple(name for name in ITEMS.names if name not in ("row", "seq"))
 """Columns of an Arrow export: all but the store's own numbering, which counts other items."""
-
-_DRAIN_SECONDS: Final = 5
-_DRAIN_BYTES: Final = 64 << 20
 
 
 class PathRequest(msgspec.Struct, kw_only=True):
@@ -136,15 +132,14 @@ def bulk_routes(worker: Worker) -> list[Route]:
         access.need_writes("ingest")
         batch_size = _batch_size(request, worker)
         media_type = _media_type(request)
-        loop = asyncio.get_running_loop()
-        chunks = body_chunks(request.receive, loop, worker.limits)
+        chunks = BodyChunks(request.receive, worker.limits)
 
         def work(report: Report) -> dict[str, Any]:
             def progress(total: int) -> None:
                 report({"total": total})
 
             if media_type == ARROW:
-                made = _ingest_arrow(access, chunks, worker, progress)
+                made = _ingest_arrow(access, iter(chunks), worker, progress)
             else:
                 items = _items(body_lines(chunks, worker.limits))
                 if access.confined is not None:
@@ -161,7 +156,7 @@ def bulk_routes(worker: Worker) -> list[Route]:
         try:
             return await worker.reported(work)
         except ColmemError:
-            await _drain(request)
+            await chunks.drain()
             raise
 
     async def export(request: Request) -> Response:
@@ -229,32 +224,13 @@ def _ingest_arrow(
     access: Access, chunks: Iterator[bytes], worker: Worker, progress: Callable[[int], None]
 ) -> Any:
     try:
-        source = _Bounded(chunks, worker.limits.message_bytes_max)
+        source = BytesReader(chunks, worker.limits.message_bytes_max)
         reader = pa.ipc.open_stream(source)
         if access.confined is not None:
             reader = _placed(reader, access.confined)
         return access.method("ingest_arrow")(reader, progress=progress)
     except (pa.ArrowException, OSError, EOFError) as error:
         raise InvalidRequest(f"the body is no Arrow IPC stream: {type(error).__name__}") from error
-
-
-class _Bounded(BytesReader):
-    """A body as a file that is never asked for more at a time than a message may be."""
-
-    def __init__(self, chunks: Iterator[bytes], bytes_max: int) -> None:
-        super().__init__(chunks)
-        self._bytes_max = bytes_max
-
-    def read(self, size: int = -1, /) -> bytes:
-        """Exactly so many bytes, fewer at the end."""
-        if not 0 <= size <= self._bytes_max:
-            raise InvalidRequest(
-                f"a message of the stream is larger than {self._bytes_max} bytes; use more batches"
-            )
-        buffer = bytearray()
-        while len(buffer) < size and (part := super().read(size - len(buffer))):
-            buffer += part
-        return bytes(buffer)
 
 
 def _placed(reader: Any, confined: ConfinedEngine) -> Any:
@@ -319,18 +295,6 @@ async def _begun(request: Request, worker: Worker, chunks: Iterator[bytes]) -> A
 async def _disconnected(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-async def _drain(request: Request) -> None:
-    """Read on for a while, so that a client still sending gets to see the error."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_DRAIN_SECONDS):
-            size = 0
-            while size < _DRAIN_BYTES:
-                message = await request.receive()
-                size += len(message.get("body", b""))
-                if message["type"] == "http.disconnect" or not message.get("more_body", False):
-                    return
 
 
 def _media_type(request: Request) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
@@ -16,13 +17,15 @@ from starlette.types import Receive, Scope, Send
 from colmem.adapters.http.errors import TooLarge, as_colmem, body_of
 from colmem.adapters.http.settings import Limits
 from colmem.client.operations import NDJSON
-from colmem.contract import InvalidRequest, Unavailable
+from colmem.contract import ColmemError, InvalidRequest, Unavailable
 
 Value = TypeVar("Value")
 Fields = dict[str, Any]
 Report = Callable[[Fields], None]
 
 _BULK_THREADS: Final = 2
+_DRAIN_SECONDS: Final = 5
+_DRAIN_BYTES: Final = 64 << 20
 _REPORT_SECONDS: Final = 0.5
 _REPORT_SHARE: Final = (
     0.01  # of the time so far, which bounds the lines of any run to some hundreds
@@ -138,19 +141,41 @@ async def read_body(receive: Receive, headers: Any, limits: Limits) -> bytes:
             return b"".join(parts)
 
 
-def body_chunks(
-    receive: Receive, loop: asyncio.AbstractEventLoop, limits: Limits
-) -> Iterator[bytes]:
+class BodyChunks:
     """A body chunk by chunk, for a thread that is not the event loop's."""
-    while True:
-        message = asyncio.run_coroutine_threadsafe(_next(receive, limits), loop).result()
-        if body := message.get("body", b""):
-            yield body
-        if not message.get("more_body", False):
-            return
+
+    def __init__(self, receive: Receive, limits: Limits) -> None:
+        self._receive = receive
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._is_over = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        while not self._is_over:
+            chunk = asyncio.run_coroutine_threadsafe(self._chunk(), self._loop).result()
+            if chunk:
+                yield chunk
+
+    async def drain(self) -> None:
+        """Read on for a while, so that a client still sending gets to see the answer."""
+        size = 0
+        with contextlib.suppress(TimeoutError, ColmemError):
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                while not self._is_over and size < _DRAIN_BYTES:
+                    size += len(await self._chunk())
+
+    async def _chunk(self) -> bytes:
+        try:
+            message = await _next(self._receive, self._limits)
+        except ColmemError:
+            self._is_over = True
+            raise
+        self._is_over = not message.get("more_body", False)
+        body: bytes = message.get("body", b"")
+        return body
 
 
-def body_lines(chunks: Iterator[bytes], limits: Limits) -> Iterator[bytes]:
+def body_lines(chunks: Iterable[bytes], limits: Limits) -> Iterator[bytes]:
     """The lines of a body, without those that are blank."""
     rest = b""
     for chunk in chunks:
