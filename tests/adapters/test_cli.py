@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -540,6 +542,19 @@ def test_a_store_open_elsewhere_is_named(run: Run, store: Path) -> None:
 def test_readers_read_side_by_side(run: Run, store: Path) -> None:
     with colmem.open(store, create=False, read_only=True):
         assert len(run("list", store, "--json").json) == 4
+
+
+def test_after_a_crash_every_reader_sees_what_was_stored(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "s.colmem"
+    code = f"""
+import os, colmem
+colmem.open({str(path)!r}).store(colmem.document("zephyrine"))
+os._exit(9)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
+    assert len(run("list", path, "--json").json) == 1
+    assert len(run("fetch", path, "zephyrine", "--mode", "keyword", "--json").json) == 1
+    assert run("sql", path, "SELECT count(*) AS n FROM items", "--json").json == [{"n": 1}]
 
 
 def test_control_characters_do_not_reach_a_terminal(run: Run, tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from colmem import StoreLocked, Unavailable
 from colmem.adapters.options import Command, store_argument, text_of
 from colmem.adapters.progress import Progress
 from colmem.adapters.session import open_for_reading, open_for_writing, session
@@ -91,9 +93,22 @@ def reembed(store: Path, embedder: str) -> None:
 @click.argument("query")
 def sql(store: Path, query: str) -> None:
     """Answer one SELECT over the table `items`; `-` reads it from standard input."""
-    with Progress("querying"), open_for_reading(store) as engine:
-        table = engine.sql(text_of(query))
+    text = text_of(query)
+    with Progress("querying"):
+        table = _answered(store, text)
     session().output.rows(table)
+
+
+def _answered(store: Path, query: str) -> Any:
+    try:
+        with open_for_reading(store) as engine:
+            return engine.sql(query)
+    except StoreLocked:
+        raise
+    except Unavailable:
+        # After a crash the table lags behind the row log, which only a writer brings level.
+        with open_for_writing(store) as engine:
+            return engine.sql(query)
 
 
 COMMANDS = (health, stats, check, compact, reembed, sql)
