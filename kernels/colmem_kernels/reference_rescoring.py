@@ -43,3 +43,30 @@ def mark_turns(
         name = own[: own.index(colon)] if colon in own else []
         is_named = 0 < len(name) <= name_pieces_max and bool(in_query[name].all())
         out[i] = is_named + 2 * (question_mark in own)
+
+
+def lend_scores(
+    rows: npt.NDArray[np.int64],
+    scores: npt.NDArray[np.float32],
+    by_row: npt.NDArray[np.int64],
+    by_thread: npt.NDArray[np.int64],
+    threads: npt.NDArray[np.int64],
+    beside: npt.NDArray[np.int64],
+    marks: npt.NDArray[np.uint8],
+    weights: npt.NDArray[np.float32],
+    out: npt.NDArray[np.float32],
+) -> None:
+    """Twin of :func:`colmem_kernels.rescoring.lend_scores`; needs neither order."""
+    del by_row, by_thread
+    place = {row: i for i, row in enumerate(rows.tolist())}
+    share = [weights[2], weights[0], weights[1], weights[2]]
+    for i in range(len(rows)):
+        out[i] = 0
+        if threads[i] < 0:
+            continue
+        near = [place.get(row) for row in beside[i].tolist()]
+        gain = sum(w * scores[at] for w, at in zip(share, near, strict=True) if at is not None)
+        if near[1] is not None and marks[near[1]] & 2:
+            gain += weights[3] * scores[near[1]]
+        gain += weights[4] * scores[threads == threads[i]][:3].sum() / 3
+        out[i] = gain + weights[5] * bool(marks[i] & 1)

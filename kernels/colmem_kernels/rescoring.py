@@ -113,3 +113,73 @@ def mark_turns(
                 mark |= 2
                 break
         out[i] = mark
+
+
+_ROWS = types.Array(types.int64, 1, "C", readonly=True)
+_BESIDE = types.Array(types.int64, 2, "C", readonly=True)
+
+
+@kernel(types.void(_ROWS, _FLOATS, _ROWS, _ROWS, _ROWS, _BESIDE, _FLAGS, _FLOATS, _OUT))
+def lend_scores(
+    rows: npt.NDArray[np.int64],
+    scores: npt.NDArray[np.float32],
+    by_row: npt.NDArray[np.int64],
+    by_thread: npt.NDArray[np.int64],
+    threads: npt.NDArray[np.int64],
+    beside: npt.NDArray[np.int64],
+    marks: npt.NDArray[np.uint8],
+    weights: npt.NDArray[np.float32],
+    out: npt.NDArray[np.float32],
+) -> None:
+    """What each turn of a dialogue gains from the turns around it.
+
+    rows : int64 (n,), distinct; scores : float32 (n,), falling; by_row : int64 (n,), places in
+    order of rows; by_thread : int64 (n,), places in order of threads, then of place;
+    threads : int64 (n,), -1 for what is no turn; beside : int64 (n, 4), rows two and one before,
+    one and two after, or -1; marks : uint8 (n,), as :func:`mark_turns` gives them.
+    weights : float32 (6,), of the turn before, the one after, each two away, a question before,
+    the mean of the thread's three best scores (absent ones 0), and being named.
+    out : float32 (n,), the gain, 0 for what is no turn. O(n log n).
+    """
+    n = rows.shape[0]
+    for i in range(n):
+        out[i] = 0
+        if threads[i] < 0:
+            continue
+        gain = np.float32(0)
+        for j in range(4):
+            wanted = beside[i, j]
+            low, high = 0, n
+            while low < high:
+                middle = (low + high) >> 1
+                if rows[by_row[middle]] < wanted:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low == n or rows[by_row[low]] != wanted:
+                continue
+            at = by_row[low]
+            if j == 1:
+                gain += weights[0] * scores[at]
+                if marks[at] & 2:
+                    gain += weights[3] * scores[at]
+            elif j == 2:
+                gain += weights[1] * scores[at]
+            else:
+                gain += weights[2] * scores[at]
+        if marks[i] & 1:
+            gain += weights[5]
+        out[i] = gain
+    first = 0
+    while first < n:
+        thread = threads[by_thread[first]]
+        last = first
+        best = np.float32(0)
+        while last < n and threads[by_thread[last]] == thread:
+            if last < first + 3:
+                best += scores[by_thread[last]]
+            last += 1
+        if thread >= 0:
+            for place in range(first, last):
+                out[by_thread[place]] += weights[4] * best / np.float32(3)
+        first = last

@@ -90,3 +90,19 @@ def test_mark_turns_equals_its_twin_on_random_items() -> None:
     for module, out in zip((rescoring, reference_rescoring), outs, strict=True):
         module.mark_turns(pieces, offsets, in_query, COLON, QUESTION, 3, out)
     np.testing.assert_array_equal(*outs)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 300])
+def test_lend_scores_equals_its_twin(n: int) -> None:
+    rng = np.random.default_rng(n)
+    rows = rng.permutation(2 * n)[:n].astype(np.int64)
+    scores = np.sort(rng.random(n).astype(np.float32))[::-1].copy()
+    threads = rng.integers(-1, 5, n)
+    beside = rng.integers(-1, 2 * n + 1, (n, 4))
+    marks = rng.integers(0, 4, n).astype(np.uint8)
+    by_row, by_thread = np.argsort(rows), np.argsort(threads, kind="stable")
+    weights = rng.random(6).astype(np.float32)
+    outs = np.full((2, n), 9, np.float32)
+    for module, out in zip((rescoring, reference_rescoring), outs, strict=True):
+        module.lend_scores(rows, scores, by_row, by_thread, threads, beside, marks, weights, out)
+    np.testing.assert_allclose(*outs, atol=1e-5)

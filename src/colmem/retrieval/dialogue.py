@@ -14,11 +14,10 @@ import numpy.typing as npt
 
 from colmem.retrieval.fuse import ranked
 from colmem.retrieval.settings import RankingSettings
-from colmem.schema import Candidates, RowIds, Scores
+from colmem.schema import Candidates, RowIds
 
 IS_NAMED, ASKS = 1, 2  # bits of a mark, as the kernel sets them
 NAME_PIECES_MAX = 6
-_THREAD_BEST = 3
 
 Pieces = npt.NDArray[np.uint16]
 Offsets = npt.NDArray[np.int64]
@@ -58,8 +57,9 @@ def beside_best(ranking: Candidates, beside: npt.NDArray[np.int64]) -> RowIds:
 
     beside : int64 (k, 4), as in :class:`Turns`, for the ranking's first k rows.
     """
-    rows = np.unique(beside)
-    return np.setdiff1d(rows[rows >= 0], ranking.rows, assume_unique=True)
+    near = set(beside.ravel().tolist())
+    near.discard(-1)
+    return np.array(sorted(near.difference(ranking.rows.tolist())), np.int64)
 
 
 def lend(ranking: Candidates, turns: Turns, settings: RankingSettings) -> Candidates:
@@ -70,48 +70,31 @@ def lend(ranking: Candidates, turns: Turns, settings: RankingSettings) -> Candid
     is_turn = turns.threads >= 0
     if not settings.dialogue or not is_turn.any():
         return ranking
-    scores = ranking.scores
-    before, asks = _lookup(ranking.rows, scores, turns)
-    second = before[:, 0] + before[:, 3]
-    gain = (
-        settings.dialogue_previous * before[:, 1]
-        + settings.dialogue_next * before[:, 2]
-        + settings.dialogue_second * second
-        + settings.dialogue_answer * before[:, 1] * asks
-        + settings.dialogue_thread * _thread_scores(turns.threads, scores)
-        + settings.dialogue_named * ((turns.marks & IS_NAMED) != 0)
+    from colmem_kernels import rescoring  # noqa: PLC0415 - numba only with the first query
+
+    weights = np.array(
+        [
+            settings.dialogue_previous,
+            settings.dialogue_next,
+            settings.dialogue_second,
+            settings.dialogue_answer,
+            settings.dialogue_thread,
+            settings.dialogue_named,
+        ],
+        np.float32,
     )
-    most = (
-        1.0
-        + settings.dialogue_previous
-        + settings.dialogue_next
-        + 2 * settings.dialogue_second
-        + settings.dialogue_answer
-        + settings.dialogue_thread
-        + settings.dialogue_named
+    gain = np.empty(len(ranking.rows), np.float32)
+    rescoring.lend_scores(
+        ranking.rows,
+        ranking.scores,
+        np.argsort(ranking.rows),
+        np.argsort(turns.threads, kind="stable"),
+        turns.threads,
+        turns.beside,
+        turns.marks,
+        weights,
+        gain,
     )
-    lent = (scores + np.where(is_turn, gain, 0)) / most
-    return ranked(ranking.rows, lent.astype(np.float32))
-
-
-def _lookup(rows: RowIds, scores: Scores, turns: Turns) -> tuple[Scores, npt.NDArray[np.bool_]]:
-    """Scores of the turns beside each, float32 (n, 4), and whether the one before asks."""
-    order = np.argsort(rows)
-    at = np.searchsorted(rows[order], turns.beside)
-    at = order[np.minimum(at, len(rows) - 1)]
-    held = rows[at] == turns.beside
-    asks = held[:, 1] & ((turns.marks[at[:, 1]] & ASKS) != 0)
-    return np.where(held, scores[at], np.float32(0)), asks
-
-
-def _thread_scores(threads: npt.NDArray[np.int64], scores: Scores) -> Scores:
-    """Mean of the three best scores of each one's conversation (missing ones count as 0)."""
-    order = np.lexsort((-scores, threads))
-    grouped = threads[order]
-    first = np.flatnonzero(np.r_[True, grouped[1:] != grouped[:-1]])
-    place = np.arange(len(order)) - np.repeat(first, np.diff(np.r_[first, len(order)]))
-    best = np.where(place < _THREAD_BEST, scores[order], np.float32(0))
-    means = np.add.reduceat(best, first) / np.float32(_THREAD_BEST)
-    out = np.empty(len(scores), np.float32)
-    out[order] = np.repeat(means, np.diff(np.r_[first, len(order)]))
-    return out
+    # What is two away may lend from both sides.
+    most = 1.0 + float(weights.sum()) + settings.dialogue_second
+    return ranked(ranking.rows, (ranking.scores + gain) / np.float32(most))

@@ -111,7 +111,8 @@ def blend(
 
 def ranked(rows: RowIds, scores: Scores) -> Candidates:
     """Rows and scores best first, ties in order of rows; a NaN counts as 0."""
-    scores = np.nan_to_num(scores, nan=0.0).astype(np.float32)
+    scores = scores.astype(np.float32)
+    scores[scores != scores] = 0
     order = np.lexsort((rows, -scores))
     return Candidates(rows[order], scores[order])
 

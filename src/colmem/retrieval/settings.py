@@ -57,8 +57,8 @@ class RankingSettings:
     """
 
     pool_per_leg: int = 200
-    rescore_top: int = 400
-    rescore_pieces: int = 12_800
+    rescore_top: int = 500
+    rescore_pieces: int = 16_000
     weight_vector: float = 0.4
     weight_maxsim: float = 0.4
     code_weight_vector: float = 0.5
