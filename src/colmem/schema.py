@@ -83,5 +83,5 @@ class Admitted(NamedTuple):
     """
 
     mask: Mask
-    count: int
+    count: int  # type: ignore[assignment] # a tuple's own count() is of no use here
     is_all: bool

@@ -177,15 +177,24 @@ class Attributes:
         and two after, -1 where there is none nearby.
         """
         n = len(mask)
-        columns = [
-            self._codes[name].values(n) for name in ("source_kind", "thread_id", "source_id")
-        ]
+        kinds = self._codes["source_kind"].values(n)
+        threads, sources = self._codes["thread_id"].values(n), self._codes["source_id"].values(n)
         conversation = self._values["source_kind"].code(SourceKind.CONVERSATION)
         keys = np.full(len(rows), -1, np.int64)
         beside = np.full((len(rows), 4), -1, np.int64)
         if conversation:
-            kernels.thread_keys(*columns, conversation, rows, keys)
-            kernels.beside(*columns, conversation, mask, rows, keys, TURNS_REACH_ROWS, beside)
+            kernels.thread_keys(kinds, threads, sources, conversation, rows, keys)
+            kernels.beside(
+                kinds,
+                threads,
+                sources,
+                conversation,
+                mask,
+                rows,
+                keys,
+                TURNS_REACH_ROWS,
+                beside,
+            )
         return keys, beside
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
