@@ -241,7 +241,10 @@ class HotMem:
         """The bytes a memory refers to; they must be what they were."""
         uri = record["source_uri"] or ""
         offset, length = record["byte_offset"] or 0, record["byte_length"] or 0
-        with self._file(uri).open("rb") as file:
+        path = self._file(uri)
+        if not path.is_file():
+            raise NotFound(f"the backing file {uri[:200]} is not there any more")
+        with path.open("rb") as file:
             file.seek(offset)
             data = file.read(min(length, self._worker.limits.body_bytes_max + 1))
         if len(data) > self._worker.limits.body_bytes_max:
