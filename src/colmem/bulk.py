@@ -118,6 +118,15 @@ def ingest(
     return ingest_batches(write, batches(), progress=progress)
 
 
+def check_item(item: object, path: str = "$") -> None:
+    """Refuse what is no item (InvalidRequest)."""
+    if not isinstance(item, StoreItem):
+        raise InvalidRequest(
+            f"{path}: expected a Document, Conversation or Learning, got {type(item).__name__}",
+            path=path,
+        )
+
+
 def ingest_batches(
     write: WriteBatch, batches: Iterable[Batch], *, progress: Callable[[int], None] | None
 ) -> IngestReport:
@@ -126,6 +135,7 @@ def ingest_batches(
     total = replayed = 0
     for items, vectors in batches:
         for i, item in enumerate(items):
+            check_item(item, f"$[{total + i}]")
             try:
                 item.validate()
             except ColmemError as error:

@@ -112,11 +112,14 @@ class Engine:
 
     def store(self, item: StoreItem, /) -> StoreReceipt:
         """Keep an item; durable and readable on return. An identical one held is a replay."""
+        bulk.check_item(item)
         item.validate()
         return self._write([item])[0]
 
     def store_many(self, items: Sequence[StoreItem], /) -> Receipts:
         """Keep 1 to 100 items in one atomic write; receipts in item order."""
+        for i, item in enumerate(items):
+            bulk.check_item(item, f"$[{i}]")
         validate_batch(items)
         return self._write(items)
 

@@ -106,6 +106,7 @@ def check(store: Store) -> CheckReport:
             problems.append("the vector codes did not fit the embeddings; they were made again")
     except CorruptStore as error:
         problems.append(error.message)
+    problems += store.damaged_parts()
     live = np.flatnonzero(view.live)
     try:
         n_logged = sum(

@@ -73,8 +73,7 @@ def open_store(path: str | Path, options: Options) -> Opened:
     folder = Path(path)
     exists = store_settings.check_folder(folder, create=options.create and not options.read_only)
     if not exists:
-        folder.mkdir(parents=True, exist_ok=True)
-        fsync_folder(folder.parent)
+        _make_folder(folder)
     lock = StoreLock(folder, exclusive=not options.read_only)
     try:
         return _open_locked(folder, exists, wanted, options, lock)
@@ -117,6 +116,16 @@ def _open_locked(
         lock.release()
 
     return Opened(store, settings, embedder, problem, ranking, release)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        fsync_folder(folder.parent)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} cannot be created: {error.strerror}; check the path"
+        ) from error
 
 
 def remove_other_generations(folder: Path, generation: int) -> None:

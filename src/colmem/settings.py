@@ -96,11 +96,22 @@ def check_folder(folder: Path, *, create: bool) -> bool:
     ConfigError
         When the path is a file, a folder of other things, or absent and not to be created.
     """
+    try:
+        return _holds_store(folder, create=create)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} cannot be a store: {error.strerror}; check the path"
+        ) from error
+
+
+def _holds_store(folder: Path, *, create: bool) -> bool:
     if folder.is_file():
         raise ConfigError(f"{folder} is a file; a store is a directory, name another path")
     if (folder / FILE_NAME).exists():
         return True
-    if folder.exists() and any(p.name != "lock" for p in folder.iterdir()):
+    # What a creation leaves that was killed before its first step was done.
+    unfinished = {"lock", f"{FILE_NAME}.new"}
+    if folder.exists() and any(p.name not in unfinished for p in folder.iterdir()):
         raise ConfigError(
             f"{folder} is not empty and holds no {FILE_NAME}; name a store or an empty directory"
         )

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -224,9 +225,11 @@ class Store:
     def read(self, rows: Sequence[int] | RowIds) -> list[StoredItem]:
         """Whole rows, in the order named."""
         offsets, lengths = self._offsets.values(), self._lengths.values()
-        return [
-            stored.from_bytes(self.log.read(int(offsets[row]), int(lengths[row]))) for row in rows
-        ]
+        read = self.log.read
+        try:
+            return [stored.from_bytes(read(int(offsets[row]), int(lengths[row]))) for row in rows]
+        except msgspec.MsgspecError as error:
+            raise self._damaged_item(error) from error
 
     def rows_of(
         self, names: Sequence[str], view: View, name_of: Callable[[StoredHead], str]
@@ -252,6 +255,8 @@ class Store:
             return
         with self._lexical_lock:
             problem = self._bring_lexical_level()
+            if problem and self.lexical.is_damaged():
+                problem = self._bring_lexical_level()  # which now builds it anew
         if problem:
             raise Unavailable(
                 f"{problem}; nothing is lost, free some space or check the disk, then call again"
@@ -386,6 +391,20 @@ class Store:
             resident.save(self._part("rows"), header, arrays)
             self._replayed_rows = 0
 
+    def damaged_parts(self) -> list[str]:
+        """What of the derived files is not what was saved at the last close."""
+        if self.folder is None:
+            return []
+        rows, vectors = self._part("rows"), self._part("vectors")
+        if not resident.is_whole(rows):
+            return [f"{rows / resident.FILE_NAME} is damaged"]
+        saved = resident.load(rows)
+        if saved is None or self.pieces is None:
+            return []
+        if not PieceIndex.fits(vectors, saved[1], all_bytes=True):
+            return [f"the word pieces in {vectors} are damaged"]
+        return []
+
     def close(self) -> None:
         """Bring the table and the lexical index level, save the resident columns, let go."""
         problems: list[Exception] = []
@@ -429,6 +448,10 @@ class Store:
     def _load(self, n_piece_ids: int) -> None:
         """Take the resident columns from their file, or start them empty."""
         saved = None if self.folder is None else resident.load(self._part("rows"))
+        if saved is not None and n_piece_ids:
+            saved = saved if PieceIndex.fits(self._part("vectors"), saved[1]) else None
+        if saved is None and self.folder is not None and not self.read_only:
+            resident.remove(self._part("rows"))
         header, arrays = ({}, {}) if saved is None else saved
         at = int(header.get("log_bytes", 0))
         self.log = RowLog(self._path("rows"), length=at, read_only=self.read_only)
@@ -655,7 +678,10 @@ class Store:
         offsets, lengths = self._offsets.values(), self._lengths.values()
         for row in self.keys.find(name, view.live):
             blob = self.log.read(int(offsets[row]), int(lengths[row]))
-            head = stored.head_from_bytes(blob)
+            try:
+                head = stored.head_from_bytes(blob)
+            except msgspec.MsgspecError as error:
+                raise self._damaged_item(error) from error
             if is_it(head):
                 return row, head
         return None
@@ -699,6 +725,12 @@ class Store:
         self._lexical_failed = True
         self._lexical_fed = min(self._lexical_fed, self.lexical.watermark)
         self._lexical_level = _NOT_LEVEL
+
+    def _damaged_item(self, error: Exception) -> CorruptStore:
+        return CorruptStore(
+            f"{self.log.path} holds an item that cannot be read ({error}); run `colmem check "
+            "--repair` to rebuild the log from the table"
+        )
 
     def _feed_lexical(self, view: View) -> None:
         """Give the lexical index the live rows it has not been given, in batches."""

@@ -214,6 +214,16 @@ class LexicalIndex:
         n_held: int = self._view.searcher.doc_freq(META_FIELD, EVERY_ITEM_TERM)
         return 1.0 - self._view.n_docs / n_held if n_held else 0.0
 
+    def is_damaged(self) -> bool:
+        """Whether a file is missing, cut or changed; of a large index not every byte is read."""
+        if self._folder is None:
+            return False
+        try:
+            check_files(self._folder)
+        except (LexicalDamagedError, OSError):
+            return True
+        return False
+
     def search(
         self,
         query: str,

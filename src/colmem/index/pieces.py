@@ -6,7 +6,10 @@ resident state, and what lies past them is written anew.
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +20,7 @@ from colmem.schema import RowIds
 from colmem_kernels import pieces as kernels
 
 FILE_NAME = "pieces.u16"
+_CHECKED_BYTES_MAX = 32 << 20
 Pieces = npt.NDArray[np.uint16]
 
 
@@ -38,10 +42,32 @@ class PieceIndex:
         start = np.zeros(1, np.int64) if offsets is None else offsets
         path = None if folder is None else folder / FILE_NAME
         self._offsets = GrowingArray(np.int64, start)
+        if read_only and path is not None and not path.exists():
+            path = None  # Nothing was stored yet, and a reader creates nothing.
+        self._read_only = read_only
         self._file = AppendFile(path, length=2 * int(start[-1]), read_only=read_only)
+        self._n_piece_ids = n_piece_ids
         self._frequency = (
             np.zeros(n_piece_ids, np.int64) if document_frequency is None else document_frequency
         )
+
+    @staticmethod
+    def fits(
+        folder: Path, saved: Mapping[str, npt.NDArray[Any]], *, all_bytes: bool = False
+    ) -> bool:
+        """Whether the file is what ``arrays`` described; without ``all_bytes`` only small ones."""
+        if "piece_checksum" not in saved:
+            return False
+        size = 2 * int(saved["piece_offsets"][-1])
+        path = folder / FILE_NAME
+        if size == 0:
+            return True
+        if not path.is_file() or path.stat().st_size < size:
+            return False
+        if size > _CHECKED_BYTES_MAX and not all_bytes:
+            return True
+        held = np.memmap(path, "<u2", "r", shape=size // 2)
+        return zlib.crc32(held.data) == int(saved["piece_checksum"][0])
 
     @property
     def n_rows(self) -> int:
@@ -50,6 +76,8 @@ class PieceIndex:
 
     def append(self, pieces: Pieces, offsets: npt.NDArray[np.int64]) -> None:
         """Add rows: uint16 flat, int64 (n + 1,) offsets into it."""
+        if self._read_only and self._file.path is not None:
+            self._take_into_memory()
         self._file.append(np.ascontiguousarray(pieces, "<u2").data, sync=False)
         self._offsets.append(offsets[1:] + self._offsets.values()[-1])
         self._count(pieces, offsets, 1)
@@ -73,7 +101,8 @@ class PieceIndex:
         np.cumsum(ends - starts, out=offsets[1:])
         flat = self._file.array("<u2", int(held[-1]))
         at = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], ends - starts)
-        return flat[at], offsets
+        # A changed file must not lead a kernel beyond its tables.
+        return np.minimum(flat[at], self._n_piece_ids - 1, dtype=np.uint16), offsets
 
     def document_frequency(self) -> npt.NDArray[np.int64]:
         """In how many live rows each piece id stands: int64 (n_piece_ids,)."""
@@ -81,7 +110,13 @@ class PieceIndex:
 
     def arrays(self) -> dict[str, npt.NDArray[np.int64]]:
         """What the resident state keeps."""
-        return {"piece_offsets": self._offsets.values(), "piece_frequency": self._frequency}
+        ends = self._offsets.values()
+        held = self._file.array("<u2", int(ends[-1]))
+        return {
+            "piece_offsets": ends,
+            "piece_frequency": self._frequency,
+            "piece_checksum": np.array([zlib.crc32(held.data)]),
+        }
 
     def sync(self) -> None:
         """Make the file durable."""
@@ -90,6 +125,13 @@ class PieceIndex:
     def close(self) -> None:
         """Release the file."""
         self._file.close()
+
+    def _take_into_memory(self) -> None:
+        """A reader of a store that was not closed adds the last rows to a copy of its own."""
+        held = self._file
+        self._file = AppendFile(None, length=0)
+        self._file.append(held.read(0, held.length), sync=False)
+        held.close()
 
     def _count(self, pieces: Pieces, offsets: npt.NDArray[np.int64], by: int) -> None:
         last_seen = np.full(len(self._frequency), -1, np.int64)

@@ -1,8 +1,9 @@
 """The resident file: the in-memory columns of a store as saved at close, mapped at the next open.
 
-One header (JSON) and aligned arrays behind it. It is derived: a file that is missing, torn or of
-another version is ignored, and the columns are rebuilt from the row log. It is written to a
-temporary name, synced and renamed, so it is whole or absent.
+One header (JSON) and aligned arrays behind it. It is derived: a file that is missing, torn, changed
+or of another version is ignored, and the columns are rebuilt from the row log. It is written to a
+temporary name, synced and renamed, so it is whole or absent. A large file's arrays are not read
+when it is opened: :func:`is_whole` compares them with their checksums.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ import numpy.typing as npt
 from colmem.files import fsync_folder
 
 FILE_NAME = "resident.bin"
-FORMAT = 1
+FORMAT = 2
 _ALIGN = 64
+_CHECKED_BYTES_MAX = 32 << 20
 _MAGIC = b"colmem-resident\n"
 
 
@@ -30,8 +32,9 @@ def save(folder: Path, header: dict[str, Any], arrays: Mapping[str, npt.NDArray[
     """Write the file; durable on return."""
     table = []
     at = 0
-    for name, array in arrays.items():
-        table.append([name, array.dtype.str, len(array), at])
+    plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    for name, array in plain.items():
+        table.append([name, array.dtype.str, len(array), at, zlib.crc32(array.data)])
         at += -(-array.nbytes // _ALIGN) * _ALIGN
     head = json.dumps({"format": FORMAT, "header": header, "arrays": table}).encode()
     prefix = _MAGIC + len(head).to_bytes(8, "little") + zlib.crc32(head).to_bytes(4, "little")
@@ -39,8 +42,8 @@ def save(folder: Path, header: dict[str, Any], arrays: Mapping[str, npt.NDArray[
     with temporary.open("wb") as file:
         file.write(prefix + head)
         file.write(b"\0" * (-file.tell() % _ALIGN))
-        for array in arrays.values():
-            file.write(np.ascontiguousarray(array).data)
+        for array in plain.values():
+            file.write(array.data)
             file.write(b"\0" * (-array.nbytes % _ALIGN))
         file.flush()
         os.fsync(file.fileno())
@@ -48,10 +51,13 @@ def save(folder: Path, header: dict[str, Any], arrays: Mapping[str, npt.NDArray[
     fsync_folder(folder)
 
 
-def load(folder: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]] | None:
+def load(
+    folder: Path, *, all_bytes: bool = False
+) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]] | None:
     """The header and arrays as saved, or None when there is no usable file.
 
-    The arrays lie in a private mapping: they may be written to, the file never changes.
+    The arrays lie in a private mapping: they may be written to, the file never changes. Those of a
+    file above 32 MiB are compared with their checksums only with ``all_bytes``.
     """
     try:
         with (folder / FILE_NAME).open("rb") as file:
@@ -69,11 +75,19 @@ def load(folder: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]] | N
         return None
     body = -(-(start + head_bytes) // _ALIGN) * _ALIGN
     arrays = {}
-    for name, dtype, length, at in parsed["arrays"]:
+    is_checked = all_bytes or len(held) <= _CHECKED_BYTES_MAX
+    for name, dtype, length, at, crc in parsed["arrays"]:
         if body + at + length * np.dtype(dtype).itemsize > len(held):
             return None
         arrays[name] = np.frombuffer(held, dtype, length, body + at)
+        if is_checked and zlib.crc32(arrays[name].data) != crc:
+            return None
     return parsed["header"], arrays
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether the file is absent, or holds what was saved."""
+    return not (folder / FILE_NAME).exists() or load(folder, all_bytes=True) is not None
 
 
 def remove(folder: Path) -> None:
