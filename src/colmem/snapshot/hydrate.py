@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from types import TracebackType
+from typing import NamedTuple, Protocol, Self
 
 import msgspec
 import numpy as np
@@ -139,14 +141,14 @@ def load(source: Source, sink: Sink, *, progress: Progress | None = None) -> Hyd
     report = (
         HydrateReport() if delta is None else DeltaReport(forgotten=_apply(source, delta, sink))
     )
-    group = _Group(sink, source.local_ids, report)
-    for batch in source.batches():
-        report.invalid += batch.n_invalid
-        for record in batch.records:
-            group.add(record)
-        if progress is not None:
-            progress(batch.bytes_done, source.bytes_total)
-    group.flush()
+    with _Group(sink, source.local_ids, report) as group:
+        for batch in source.batches():
+            report.invalid += batch.n_invalid
+            for record in batch.records:
+                group.add(record)
+            if progress is not None:
+                progress(batch.bytes_done, source.bytes_total)
+        group.flush()
     return report
 
 
@@ -159,16 +161,36 @@ class _Found(NamedTuple):
 
 
 class _Group:
-    """Collects batches until it is worth asking the store about them all at once."""
+    """Collects records until it is worth asking the store about them all at once.
+
+    While one group is embedded and stored by another thread, the next one is read. That thread
+    counts only embeddings and annotations, this one everything else.
+    """
 
     def __init__(self, sink: Sink, local_ids: frozenset[str] | None, report: HydrateReport) -> None:
         self._sink = sink
         self._local_ids = local_ids
         self._report = report
-        self._batches: list[list[Record]] = []
-        self._batch: list[Record] = []
-        self._in_batch: set[str] = set()
+        self._records: list[Record] = []
         self._n_chars = 0
+        self._in_batch: set[str] = set()
+        self._pool = ThreadPoolExecutor(1)
+        self._stored: Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self._wait()
+        finally:
+            self._pool.shutdown()
 
     def add(self, record: Record) -> None:
         """Take a settled record; the group is written when it is full."""
@@ -180,35 +202,43 @@ class _Group:
             self._report.skipped_dupes += 1
             return
         self._in_batch.add(hash_text)
-        self._batch.append(record)
+        self._records.append(record)
         self._n_chars += len(record.fact_text) + len(record.metadata_json)
-        if len(self._batch) >= BATCH_RECORDS:
-            self._end_batch()
-            if len(self._batches) >= GROUP_BATCHES or self._n_chars > GROUP_CHARS:
+        if len(self._in_batch) >= BATCH_RECORDS:
+            self._in_batch = set()
+            if len(self._records) >= GROUP_BATCHES * BATCH_RECORDS:
                 self.flush()
+        if self._n_chars > GROUP_CHARS:
+            self.flush()
 
     def flush(self) -> None:
-        """Write everything collected."""
-        self._end_batch()
-        batches, self._batches, self._n_chars = self._batches, [], 0
-        if not batches:
+        """Have everything collected written."""
+        records, self._records, self._n_chars = self._records, [], 0
+        if not records:
             return
-        found = self._choose(batches)
+        self._wait()
+        found = self._choose(records)
+        n_kept = sum(found.is_kept)
+        self._report.loaded += n_kept
+        self._report.skipped_dupes += len(found.rows) - n_kept
+        self._stored = self._pool.submit(self._store, found)
+
+    def _wait(self) -> None:
+        if self._stored is not None:
+            self._stored.result()
+            self._stored = None
+
+    def _store(self, found: _Found) -> None:
         self._insert(found)
         if found.merges:
             self._merge(found.merges)
 
-    def _end_batch(self) -> None:
-        if self._batch:
-            self._batches.append(self._batch)
-            self._batch, self._in_batch = [], set()
-
-    def _choose(self, batches: list[list[Record]]) -> _Found:
+    def _choose(self, everything: list[Record]) -> _Found:
         """Part the records of a group into new ones and ones whose annotations merge."""
         report, sink = self._report, self._sink
-        everything = [record for batch in batches for record in batch]
         held = sink.held_hashes([record.content_hash for record in everything])
-        taken = sink.held_ids([record.id for record in everything])
+        new_ids = [record.id for record in everything if record.content_hash not in held]
+        taken = sink.held_ids(new_ids) if new_ids else set()
         found = _Found([], [], [], [])
         for record in everything:
             if record.content_hash in held:
@@ -248,13 +278,11 @@ class _Group:
         return kept
 
     def _insert(self, found: _Found) -> None:
-        """Embed new rows and store those whose id is free; the others count as duplicates."""
+        """Embed new rows, and store those whose id is free."""
         if not found.rows:
             return
         vectors = self._embedded(found.records, found.rows)
         kept = [at for at, is_kept in enumerate(found.is_kept) if is_kept]
-        self._report.loaded += len(kept)
-        self._report.skipped_dupes += len(found.rows) - len(kept)
         if len(kept) == len(found.rows):
             self._sink.insert(found.rows, vectors)
         elif kept:
