@@ -43,9 +43,22 @@ def serve_app(app: ASGIApp, settings: ServerSettings, ready: Callable[[str], Non
 
 @contextmanager
 def running(engine: Any, settings: ServerSettings | None = None) -> Iterator[str]:
-    """Serve in a thread while the block runs; gives the address."""
+    """Serve an engine in a thread while the block runs; gives the address."""
     settings = settings or ServerSettings(port=0)
-    server = _server(create_app(engine, settings), settings)
+    with running_app(create_app(engine, settings), settings) as url:
+        yield url
+
+
+@contextmanager
+def running_app(app: ASGIApp, settings: ServerSettings) -> Iterator[str]:
+    """Serve an application in a thread while the block runs; gives the address.
+
+    Raises
+    ------
+    ConfigError
+        When the address cannot be listened on.
+    """
+    server = _server(app, settings)
     sock = _bound(settings)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
