@@ -42,6 +42,7 @@ LEVEL_STEP = 0.3352
 _TILE = 16
 _AHEAD = 12
 _AHEAD_BLOCKS = 4
+_FIRST_PER_K = 4
 _SAMPLE_BLOCKS = 256
 
 U8 = npt.NDArray[np.uint8]
@@ -233,8 +234,8 @@ def prepare_query(
     query : float32 (dim,); flips : float32 (N_ROUNDS, width); lookup_max : highest table entry;
     tables : uint8 (4 * width,), written: per byte of a sign code two tables of 16 entries;
     weights : int16 (width,), written, within +-127;
-    affine : float64 (4,), written: a sign code's sum s stands for the score a0 * s + a1, a level
-    code's dot product t for a2 * t + a3.
+    affine : float64 (5,), written: a sign code's sum s stands for the score a0 * s + a1, a level
+    code's dot product t for a2 * t + a3; a4 is the sign score of the query itself.
     """
     dim = query.shape[0]
     width = flips.shape[1]
@@ -254,6 +255,7 @@ def prepare_query(
         widest = max(widest, span)
     step = max(widest / lookup_max, 1e-30)
     lowest_sum = 0.0
+    own_sum = 0.0
     for quad in range(width // 4):
         lowest = 0.0
         for d in range(4 * quad, 4 * quad + 4):
@@ -265,6 +267,7 @@ def prepare_query(
                 value = np.float64(rotated[4 * quad + d])
                 total += value if (entry >> d) & 1 else -value
             tables[16 * quad + entry] = np.uint8(np.rint((total - lowest) / step))
+        own_sum += np.rint(-2.0 * lowest / step)
     # A unit vector's sign vector has the mean dot product sqrt(2 / pi) with it.
     scale = 1.0 / (np.sqrt(width) * np.sqrt(2.0 / np.pi))
     affine[0] = step * scale
@@ -274,6 +277,7 @@ def prepare_query(
     for d in range(width):
         weights[d] = np.int16(np.rint(rotated[d] / unit))
         weight_sum += weights[d]
+    affine[4] = affine[0] * own_sum + affine[1]
     affine[2] = unit * LEVEL_STEP / np.sqrt(width)
     affine[3] = -7.5 * weight_sum * affine[2]
 
@@ -410,7 +414,7 @@ def scan_codes(
         _U8_2D,
         _I16_1D,
         _F64_1D,
-        _TUPLE(types.float64, 4),
+        _TUPLE(types.float64, 5),
         types.int64,
         _I64_1D_OUT,
         _F32_1D_OUT,
@@ -423,38 +427,51 @@ def refine_codes(
     level_codes: U8,
     weights: I16,
     affine: F64,
-    limits: tuple[float, float, float, float],
+    limits: tuple[float, float, float, float, float],
     k: int,
     rows_out: I64,
     scores_out: F32,
     counts: I64,
 ) -> None:
-    """Score candidates by their level codes, best sums first, until the k best are settled.
+    """Score by their level codes the candidates that can be among the k best.
 
     rows, sums : int32, uint16 (n,), from :func:`scan_codes`; level_codes : uint8 (n_rows, width/2);
     weights, affine : from :func:`prepare_query`; limits : length of the query; by how much of the
     query's part across a row a sign sum may err, and by how much at least it must be allowed to;
-    by how much a level score may err;
+    by how much a level score may err; which part a row like the query itself may lack in sign sum;
     rows_out, scores_out : int64, float32 (n,), written: all rows that may be among the k best;
     counts : int64 (3,), written: how many of those, how many were scored, and 1 when no other row
     can reach the k best (0: the candidates ran out before, even with the least error allowed).
     O(n + scored * width).
     """
     n = rows.shape[0]
-    length, sign_error, sign_error_least, level_error = limits
-    order = np.empty(n, np.int32)
+    length, sign_error, sign_error_least, level_error, lack = limits
+    # The best sums first, to know soon what is too low; the others after them. Both in order of
+    # rows, which memory serves faster than any other.
     top_sum = 0
+    lowest_sum = 1 << 16
     for i in range(n):
         top_sum = max(top_sum, int(sums[i]))
-    starts = np.zeros(top_sum + 2, np.int32)
+        lowest_sum = min(lowest_sum, int(sums[i]))
+    bins = np.zeros(top_sum + 1, np.int32)
     for i in range(n):
-        starts[top_sum - sums[i] + 1] += 1
-    for level in range(1, top_sum + 2):
-        starts[level] += starts[level - 1]
+        bins[sums[i]] += 1
+    n_first = min(n, _FIRST_PER_K * k)
+    level = top_sum + 1
+    first_end = 0
+    while first_end < n_first:
+        level -= 1
+        first_end += bins[level]
+    order = np.empty(n, np.int32)
+    at_first = 0
+    at_rest = first_end
     for i in range(n):
-        level = top_sum - sums[i]
-        order[starts[level]] = i
-        starts[level] += 1
+        if sums[i] >= level:
+            order[at_first] = i
+            at_first += 1
+        else:
+            order[at_rest] = i
+            at_rest += 1
     flat = level_codes.reshape(level_codes.size)
     row_bytes = level_codes.shape[1]
     n_steps = row_bytes // 128
@@ -462,18 +479,18 @@ def refine_codes(
     best_scores = np.empty(k, np.float32)
     held = 0
     scored = 0
-    is_settled = 0
     floor = -np.inf
     floor_least = -np.inf
     for i in range(n):
         if i + _AHEAD < n:
-            coming = np.int64(rows[order[i + _AHEAD]]) * row_bytes
-            for line in range(0, row_bytes, 64):
-                prefetch(flat, coming + line)
+            ahead = order[i + _AHEAD]
+            if affine[0] * sums[ahead] + affine[1] >= floor:
+                coming = np.int64(rows[ahead]) * row_bytes
+                for line in range(0, row_bytes, 64):
+                    prefetch(flat, coming + line)
         at = order[i]
         if affine[0] * sums[at] + affine[1] < floor:
-            is_settled = 1
-            break
+            continue
         row = np.int64(rows[at])
         found = nibble_dot(flat, row * row_bytes, weights, n_steps)
         score = np.float32(affine[2] * found + affine[3])
@@ -485,10 +502,11 @@ def refine_codes(
             if held == k:
                 worst = np.float64(best_scores[0])
                 across = np.sqrt(max(length * length - worst * worst, 0.0))
-                floor = worst - sign_error * across - level_error
-                floor_least = worst - sign_error_least * across - level_error
-    if n > 0 and affine[0] * sums[order[n - 1]] + affine[1] < floor_least:
-        is_settled = 1
+                # The closer to the query, the more of its lack; nothing of it for a row across.
+                base = worst - lack * worst * abs(worst) / length - level_error
+                floor = base - sign_error * across
+                floor_least = base - sign_error_least * across
+    is_settled = 1 if affine[0] * lowest_sum + affine[1] < floor_least else 0
     kept = 0
     if scored > 0:
         enough = np.float64(best_scores[0]) - 2.0 * level_error if held == k else -np.inf

@@ -29,7 +29,7 @@ def _encoded(vectors, first=0):
 def _prepared(query, flips, lookup_max=lanes.LOOKUP_MAX):
     width = flips.shape[1]
     tables, weights = np.empty(4 * width, np.uint8), np.empty(width, np.int16)
-    affine = np.empty(4, np.float64)
+    affine = np.empty(5, np.float64)
     codes.prepare_query(query, flips, lookup_max, tables, weights, affine)
     return tables, weights, affine
 
@@ -213,7 +213,7 @@ def test_refine_codes_keeps_what_may_be_among_the_best(dim, k):
     counts = np.empty(3, np.int64)
     sd = float(np.sqrt(np.pi / 2 - 1) / np.sqrt(flips.shape[1]))
     codes.refine_codes(
-        rows, sums, levels, weights, affine, (1.0, 30 * sd, 30 * sd, 0.0), k,
+        rows, sums, levels, weights, affine, (1.0, 30 * sd, 30 * sd, 0.0, 0.0), k,
         rows_out, scores_out, counts,
     )  # fmt: skip
     held, scored, is_settled = counts.tolist()
@@ -225,7 +225,16 @@ def test_refine_codes_keeps_what_may_be_among_the_best(dim, k):
     np.testing.assert_allclose(scores_out[best], expected_scores, rtol=1e-6)
     # With no error allowed the walk stops early, and still holds k rows.
     codes.refine_codes(
-        rows, sums, levels, weights, affine, (1.0, 0.0, 0.0, 0.0), k, rows_out, scores_out, counts
+        rows,
+        sums,
+        levels,
+        weights,
+        affine,
+        (1.0, 0.0, 0.0, 0.0, 0.0),
+        k,
+        rows_out,
+        scores_out,
+        counts,
     )
     assert counts[1] <= scored
     assert counts[0] >= k

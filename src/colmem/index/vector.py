@@ -229,7 +229,9 @@ class VectorIndex:
         self, query: Vectors, k: int, admitted: Admitted, *, exact: bool = False, threads: int = 1
     ) -> Candidates:
         """Find the k best admitted rows, best first; ``exact`` compares every admitted one."""
-        return self._search(query, k, admitted, exact=exact, threads=threads).best
+        return self._search(
+            query, k, admitted, exact=exact, threads=threads, needs_bounds=False
+        ).best
 
     def score_bounds(
         self, query: Vectors, admitted: Admitted, *, exact: bool = False, threads: int = 1
@@ -248,11 +250,20 @@ class VectorIndex:
         return self._search(query, k, admitted, exact=exact, threads=threads)
 
     def _search(
-        self, query: Vectors, k: int, admitted: Admitted, *, exact: bool, threads: int
+        self,
+        query: Vectors,
+        k: int,
+        admitted: Admitted,
+        *,
+        exact: bool,
+        threads: int,
+        needs_bounds: bool = True,
     ) -> Found:
         query = self._checked_query(query)
         workers = Workers(self._executor_of(threads), threads)
-        return search_view(self._view, query, k, admitted, workers, exact=exact)
+        return search_view(
+            self._view, query, k, admitted, workers, exact=exact, needs_bounds=needs_bounds
+        )
 
     def _executor_of(self, threads: int) -> ThreadPoolExecutor | None:
         if threads <= 1:

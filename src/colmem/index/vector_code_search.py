@@ -1,8 +1,8 @@
 """Search by codes, with exact scores at the end.
 
-One scan keeps the rows with the best sign sums. Their level codes are scored, best sums first,
-until no row left can reach the k best; the few that may be among those get their exact scores. When
-the scan kept too few rows to settle that, it is repeated keeping more. Pure; the number of threads
+One scan keeps the rows with the best sign sums. The level codes of those that can still reach the k
+best are scored; the few that may be among these get their exact scores. When the scan kept too few
+rows to settle that, it is repeated keeping more. Pure; the number of threads
 never changes an answer.
 """
 
@@ -18,44 +18,54 @@ from colmem.index.vector_search import Found, Query, Workers, best_of
 from colmem.schema import RowIds, Scores, Vectors
 from colmem_kernels.codes import keep_best, prepare_query, refine_codes, scan_codes
 from colmem_kernels.lanes import ROWS_PER_BLOCK
-from colmem_kernels.similarity import dot_rows
+from colmem_kernels.similarity import dot_rows, mask_rows
 
-# How far, in standard deviations, the sign sum of a row among the k best may be off (further in a
-# smaller store, where it costs little), which part of that the rows kept by the scan must cover,
-# and how far a level score may be off. Chosen by bench/bench_vector.py for a recall of .99.
+# How far, in standard deviations, the sign sum of a row among the k best may be off: 2.6 at 100,000
+# rows, less in larger and more in smaller stores (where it costs little) within these limits; the
+# second one holds when many rows are asked for. The rows kept by the scan must cover the part
+# SIGN_ERROR_LEAST of it. The last: how far a level score may be off. All chosen by
+# bench/bench_vector.py for a recall of .99.
 SIGN_ERROR_SDS = 1.9
+SIGN_ERROR_SDS_DEEP = 2.2
+SIGN_ERROR_SDS_MAX = 3.0
 SIGN_ERROR_LEAST = 0.7
 LEVEL_ERROR_SDS = 2.2
-_SIGN_SD = float(
-    np.sqrt(np.pi / 2.0 - 1.0)
-)  # times sqrt(1 / width): Gao and Long 2024, theorem 3.2
-_LEVEL_SD = float(np.sqrt(0.01154))  # of a Gaussian at 16 uniform levels: Max 1960, table 2
+_DEEP_K = 20
+_DEEP_ROWS_MIN = 20_000
+
+# One such deviation, times the square root of the width: Gao and Long 2024, theorem 3.2; and what
+# 16 uniform levels leave of a Gaussian's: Max 1960, table 2.
+_SIGN_SD = float(np.sqrt(np.pi / 2.0 - 1.0))
+_LEVEL_SD = float(np.sqrt(0.01154))
 
 # A scan keeps _KEEP_BASE rows for the 10 best of a million; the exponents fit measured rank depths.
 _KEEP_BASE = 4500
 _KEEP_MIN = 512
 _KEEP_GROWTH = 4
+# Of fewer than one row in so many, all level codes are scored without a scan.
+_SPARSE = 16
 
 
-def search_codes(vectors: Vectors, codes: CodeView, query: Query, workers: Workers) -> Found | None:
-    """Find the k best rows of the mask; None when scoring all of them is the cheaper way.
+def search_codes(vectors: Vectors, codes: CodeView, query: Query, workers: Workers) -> Found:
+    """Find the k best rows of the mask.
 
     vectors : float32 (n_rows, dim); codes : of the same rows.
     """
     search = _Search(vectors, codes, query, workers)
-    keep = _keep_rows(query.k, query.n_admitted)
-    if keep >= query.n_admitted // 2:
-        return None
-    found = None
+    n_admitted = query.n_admitted
+    if n_admitted <= len(query.mask) // _SPARSE:
+        return search.run_sparse()
+    keep = min(_keep_rows(query.k, n_admitted), n_admitted)
+    found = search.run(keep)
     while found is None:
-        # With all rows kept all is settled: scoring every level code still beats every embedding.
+        # With all rows kept everything is settled.
+        keep = min(_KEEP_GROWTH * keep, n_admitted)
         found = search.run(keep)
-        keep = min(_KEEP_GROWTH * keep, query.n_admitted)
     return found
 
 
 def _keep_rows(k: int, count: int) -> int:
-    wanted = _KEEP_BASE * (max(k, 1) / 10) ** 0.65 * (count / 1e6) ** 0.4
+    wanted = _KEEP_BASE * (max(k, 1) / 10) ** 0.72 * (count / 1e6) ** 0.4
     return max(_KEEP_MIN, 4 * k, int(wanted))
 
 
@@ -68,34 +78,57 @@ class _Search:
         self._codes = codes
         self._query = query
         self._workers = workers
-        self._keep_far = _keep_rows(1, query.n_admitted)
+        self._keep_far = _keep_rows(1, query.n_admitted) if query.needs_bounds else 0
         self._tables = np.empty(4 * width, np.uint8)
         self._weights = np.empty(width, np.int16)
-        self._affine = np.empty(4, np.float64)
+        self._affine = np.empty(5, np.float64)
         prepare_query(
             query.vector, codes.flips, codes.lookup_max, self._tables, self._weights, self._affine
         )
-        sign_sds = max(SIGN_ERROR_SDS, min(3.0, 2.6 - 0.7 * np.log10(query.n_admitted / 1e5)))
+        is_deep = query.k > _DEEP_K and query.n_admitted > _DEEP_ROWS_MIN
+        most = SIGN_ERROR_SDS_DEEP if is_deep else SIGN_ERROR_SDS_MAX
+        sign_sds = 2.6 - 0.7 * np.log10(query.n_admitted / 1e5)
+        sign_sds = max(SIGN_ERROR_SDS, min(most, sign_sds))
         self._limits = (
             query.length,
             sign_sds * _SIGN_SD / width**0.5,
             SIGN_ERROR_LEAST * sign_sds * _SIGN_SD / width**0.5,
             LEVEL_ERROR_SDS * _LEVEL_SD * query.length / width**0.5,
+            max(0.0, 1.0 - float(self._affine[4]) / query.length),
         )
 
     def run(self, keep: int) -> Found | None:
         """Search with ``keep`` rows from the scan; None when those do not settle the k best."""
-        k = self._query.k
         near, far = self._scan(keep, self._keep_far)
-        rows, is_settled = self._refine(near, self._weights, self._affine, max(k, 1))
+        rows, is_settled = self._refine_near(near)
         if not is_settled and len(near.rows) == keep < self._query.n_admitted:
             return None
+        return self._answer(rows, far)
+
+    def run_sparse(self) -> Found:
+        """Search by the level codes of all admitted rows."""
+        listed = np.empty(self._query.n_admitted, np.int64)
+        rows = listed[: mask_rows(self._query.mask, listed)].astype(np.int32)
+        # Sums higher than there are: no row is too low to be looked at.
+        sums = _Sums(rows, np.full(len(rows), 2 * self._codes.sum_max, np.uint16))
+        best, _ = self._refine_near(sums)
+        return self._answer(best, sums if self._query.needs_bounds else sums.first(0))
+
+    def _refine_near(self, near: _Sums) -> tuple[RowIds, bool]:
+        return self._refine(near, self._weights, self._affine, max(self._query.k, 1))
+
+    def _answer(self, rows: RowIds, far: _Sums) -> Found:
+        """Score exactly what may be among the best, and what may be the farthest."""
         scores = self._exact(rows)
-        a0, a1, a2, a3 = self._affine
-        turned = np.array([a0, -(a0 * self._codes.sum_max + a1), a2, -a3])
-        far_rows, _ = self._refine(far, -self._weights, turned, 1)
-        lowest = min(self._exact(far_rows).min(initial=np.inf), scores.min(initial=np.inf))
-        return Found(best_of(rows, scores, k), float(lowest), float(scores.max()))
+        lowest = scores.min(initial=np.inf)
+        if len(far.rows):
+            a0, a1, a2, a3, _ = self._affine
+            turned = np.array([a0, -(a0 * self._codes.sum_max + a1), a2, -a3])
+            far_rows, _ = self._refine(far, -self._weights, turned, 1)
+            lowest = min(lowest, self._exact(far_rows).min(initial=np.inf))
+        if not len(scores):
+            return Found(best_of(rows, scores, 0), 0.0, 0.0)
+        return Found(best_of(rows, scores, self._query.k), float(lowest), float(scores.max()))
 
     def _exact(self, rows: RowIds) -> Scores:
         scores = np.empty(len(rows), np.float32)

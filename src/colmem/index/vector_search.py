@@ -1,6 +1,6 @@
 """Search over one view of the embeddings: chooses between the exact scan and the codes.
 
-Exact when few rows are admitted, when the store is small, or when asked to; in between the codes
+Exact when few rows are admitted, when many of them are asked for, or on demand; else the codes
 answer (:mod:`colmem.index.vector_code_search`). Pure: a search changes nothing here, and the number
 of threads never changes an answer.
 """
@@ -18,9 +18,7 @@ from colmem.schema import Admitted, Candidates, Mask, RowIds, Scores, Vectors
 from colmem_kernels.similarity import dot_rows, dot_top, mask_rows
 from colmem_kernels.topk import top_k
 
-# One row scored exactly takes as long as _EXACT_COST rows scanned.
-_EXACT_COST = 50
-_EXACT_ROWS_MIN = 4096
+_EXACT_ROWS_MAX = 4096
 _SPLIT_ROWS_MIN = 200_000
 
 if TYPE_CHECKING:
@@ -38,7 +36,10 @@ class SearchView(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The best rows, and the lowest and highest score of all admitted rows (0, 0 without any)."""
+    """The best rows, and the lowest and highest score of all admitted rows.
+
+    The bounds are (0, 0) without any row, and mean nothing when they were not asked for.
+    """
 
     best: Candidates
     lowest: float
@@ -46,13 +47,18 @@ class Found(NamedTuple):
 
 
 class Query(NamedTuple):
-    """vector : float32 (dim,); its length, not 0; mask : uint8 (n_rows,), ``n_admitted`` ones."""
+    """What is looked for, and among which rows.
+
+    vector : float32 (dim,), of this length, not 0; mask : uint8 (n_rows,), n_admitted ones;
+    needs_bounds : whether the lowest score is wanted.
+    """
 
     vector: Vectors
     length: float
     k: int
     mask: Mask
     n_admitted: int
+    needs_bounds: bool
 
 
 class Workers(NamedTuple):
@@ -71,7 +77,14 @@ class Workers(NamedTuple):
 
 
 def search_view(
-    view: SearchView, query: Vectors, k: int, admitted: Admitted, workers: Workers, *, exact: bool
+    view: SearchView,
+    query: Vectors,
+    k: int,
+    admitted: Admitted,
+    workers: Workers,
+    *,
+    exact: bool,
+    needs_bounds: bool,
 ) -> Found:
     """Find the k best admitted rows, best first, ties in order of rows.
 
@@ -82,14 +95,13 @@ def search_view(
     count = min(admitted.count, n_rows)
     k = max(0, min(k, count))
     length = float(np.sqrt(np.dot(query, query)))
-    few = count <= max(_EXACT_ROWS_MIN, n_rows // _EXACT_COST)
-    if exact or few or view.codes is None or length == 0.0:
+    if exact or view.codes is None or length == 0.0 or count <= max(_EXACT_ROWS_MAX, 8 * k):
         return _search_exact(view.vectors, query, k, mask, count, workers)
     # Compiled only in stores large enough to use codes.
     from colmem.index.vector_code_search import search_codes  # noqa: PLC0415
 
-    found = search_codes(view.vectors, view.codes, Query(query, length, k, mask, count), workers)
-    return found or _search_exact(view.vectors, query, k, mask, count, workers)
+    prepared = Query(query, length, k, mask, count, needs_bounds)
+    return search_codes(view.vectors, view.codes, prepared, workers)
 
 
 def _search_exact(
