@@ -34,7 +34,7 @@ onTokenNeeded((wasRefused) => new Promise((resolve) => {
 }));
 
 onChange((names) => {
-  drawForm();
+  drawForm(names);
   drawChips();
   const has = (...some) => some.some((name) => names.has(name));
   if (has("query", "mode", "filter")) drawResults();
@@ -46,8 +46,9 @@ onChange((names) => {
   if (has("item")) drawItem();
 });
 
-function drawForm() {
-  $("query").value = state.query;
+function drawForm(names) {
+  // What is typed and not yet searched for stays when something else changes.
+  if (names.has("query")) $("query").value = state.query;
   for (const radio of document.getElementsByName("mode")) radio.checked = radio.value === state.mode;
   $("observed-after").value = (state.filter.observed_after ?? "").slice(0, 10);
   $("observed-before").value = (state.filter.observed_before ?? "").slice(0, 10);
@@ -84,7 +85,7 @@ async function drawModes() {
   const { fetch_modes: offered } = await call("v1/descriptor");
   offerModes(offered);
   $("modes").append(...offered.map((mode) => el("label", {},
-    el("input", { type: "radio", name: "mode", value: mode, change: () => change({ mode }) }),
+    el("input", { type: "radio", name: "mode", value: mode, change: () => change({ mode, query: $("query").value.trim() }) }),
     el("span", {}, MODE_LABELS[mode] ?? mode))));
 }
 

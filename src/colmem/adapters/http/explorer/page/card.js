@@ -22,6 +22,12 @@ export function headingOf(hit) {
 /** An instant as it is read easily; all are UTC. */
 export const instant = (text) => text.slice(0, 16).replace("T", " ");
 
+/** How a score compares with the best one; keyword scores know no bound. */
+export function bar(score, best) {
+  const max = String(Math.max(best, 1));
+  return el("meter", { min: "0", max, value: String(score), "aria-hidden": "true" });
+}
+
 export const scoreText = (score) => score.toFixed(3);
 
 /** A list entry; `search` is what found it, null when nothing was searched for. */
@@ -65,7 +71,7 @@ function score(hit, rank, search) {
   });
   return [
     el("p", { class: "score" },
-      el("meter", { min: "0", max: "1", value: String(hit.score), "aria-hidden": "true" }),
+      bar(hit.score, search.best),
       el("span", {}, `score ${scoreText(hit.score)}`), why),
     parts,
   ];

@@ -94,7 +94,10 @@ function pathNode(facet, place, level, isPartial) {
     isSelected: isSelected(state.filter, facet, place.value),
     isOpen: place.children.length ? expanded.has(key) : undefined,
     fold: () => unfold(key),
-    click: () => change({ filter: toggled(state.filter, facet, place.value) }),
+    click: () => {
+      if (place.children.length) expanded.add(key);
+      change({ filter: toggled(state.filter, facet, place.value) });
+    },
     children: () => place.children.map((child) => pathNode(facet, child, level + 1, isPartial)),
   });
 }

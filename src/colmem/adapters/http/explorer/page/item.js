@@ -5,8 +5,10 @@ import { headingOf, instant } from "./card.js";
 import { $, button, el, openDialog } from "./dom.js";
 import { FACETS, narrowed } from "./filters.js";
 import { confirmForget } from "./forget.js";
-import { marked, termsOf } from "./highlight.js";
+import { excerpt, marked, termsOf } from "./highlight.js";
 import { change, refresh, state } from "./state.js";
+
+const NONE = termsOf("");
 
 export async function drawItem() {
   const dialog = $("item");
@@ -41,7 +43,7 @@ function fill(hit) {
     el("details", { id: "raw" }, el("summary", {}, "Raw JSON"), el("pre", { tabindex: "0" }, JSON.stringify(hit, null, 2))),
     el("div", { class: "dialog-actions" },
       copyButton(hit),
-      button("Forget…", () => forget(hit, title), { class: "danger", id: "forget-item" })));
+      button("Forget…", () => forget(hit, `${title}\n${excerpt(text, NONE, 200)}`), { class: "danger", id: "forget-item" })));
 }
 
 const copyButton = (hit) => navigator.clipboard && button("Copy JSON", async (event) => {
@@ -50,8 +52,8 @@ const copyButton = (hit) => navigator.clipboard && button("Copy JSON", async (ev
   pressed.textContent = "Copied";
 });
 
-async function forget(hit, title) {
-  const forgotten = await confirmForget({ ids: [hit.id] }, "This item will be forgotten:", title);
+async function forget(hit, what) {
+  const forgotten = await confirmForget({ ids: [hit.id] }, "This item will be forgotten:", what);
   if (!forgotten) return;
   change({ item: null });
   refresh();

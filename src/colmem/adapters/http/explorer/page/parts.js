@@ -2,14 +2,14 @@
 // keyword and by meaning alone, and the hit's place and score in each are shown.
 
 import { call } from "./api.js";
-import { scoreText } from "./card.js";
+import { bar, scoreText } from "./card.js";
 import { count, el } from "./dom.js";
 import { placesOf, termsOf } from "./highlight.js";
 
 const DEPTH = 50;
 const LEGS = { keyword: "By its words", vector: "By its meaning" };
 
-/** Fill a box with the parts of a hit's score under a search: {query, mode, filter, modes, legs}. */
+/** Fill a box with the parts of a hit's score under a search: {query, mode, filter, modes, best, legs}. */
 export async function scoreParts(box, hit, rank, search) {
   box.setAttribute("aria-live", "polite");
   box.replaceChildren(el("p", { class: "quiet" }, "Comparing rankings…"));
@@ -25,13 +25,13 @@ export async function scoreParts(box, hit, rank, search) {
     const at = legs[place].findIndex((other) => other.id === hit.id);
     return at < 0
       ? row(LEGS[mode], `not among the first ${count(legs[place].length)}`)
-      : row(LEGS[mode], `number ${at + 1}`, legs[place][at].score);
+      : row(LEGS[mode], `number ${at + 1}`, legs[place][at].score, legs[place][0].score);
   });
   const words = [...new Set(placesOf(hit.text, termsOf(search.query)).map(([start, end]) => hit.text.slice(start, end).toLowerCase()))];
   box.replaceChildren(
     el("table", {},
       el("caption", { class: "hidden" }, "Place and score in each ranking"),
-      el("tbody", {}, row(`This list (${search.mode})`, `number ${rank}`, hit.score), rows)),
+      el("tbody", {}, row(`This list (${search.mode})`, `number ${rank}`, hit.score, search.best), rows)),
     el("p", { class: "quiet" }, words.length ? `Words found: ${words.slice(0, 12).join(", ")}` : "No word of the query found."));
 }
 
@@ -45,9 +45,9 @@ function leg(mode, { query, filter, legs }) {
   return legs.get(mode);
 }
 
-function row(name, place, score) {
+function row(name, place, score, best) {
   const cell = score === undefined
     ? ["–"]
-    : [el("meter", { min: "0", max: "1", value: String(score), "aria-hidden": "true" }), ` ${scoreText(score)}`];
+    : [bar(score, best), ` ${scoreText(score)}`];
   return el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, place), el("td", {}, cell));
 }

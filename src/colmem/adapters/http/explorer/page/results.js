@@ -42,6 +42,7 @@ async function page(from, signal) {
     const found = answer.hits ?? answer.items;
     cursor = answer.next_cursor ?? null;
     if (!from) search = query ? { ...body, query, mode: state.mode, modes, legs: new Map() } : null;
+    if (search && !from) search.best = found[0]?.score ?? 1;
     const terms = termsOf(query);
     const cards = found.map((hit, place) => card(hit, shown + place + 1, terms, search));
     if (from) $("hits").append(...cards);
@@ -78,7 +79,8 @@ function say() {
   const isSearch = Boolean(state.query.trim());
   const filtered = Object.keys(state.filter).length ? " that match the filters" : "";
   const admitted = total === null ? "" : items(total) + filtered;
-  let text = `${count(shown)}${isSearch ? " best" : ""}${admitted && ` of ${admitted}`}`;
+  let text = `${count(shown)}${admitted && ` of ${admitted}`}`;
+  if (isSearch) text = `The best ${count(shown)}${admitted && `, looked for among ${admitted}`}`;
   if (!shown && isSearch) text = `Nothing found${admitted && ` among ${admitted}`}.`;
   else if (!shown) text = filtered ? "No item matches the filters." : "The store is empty.";
   $("status").textContent = text;

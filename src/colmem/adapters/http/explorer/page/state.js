@@ -39,7 +39,7 @@ export function start() {
 
 /** Draw everything anew: what is stored has changed. */
 export function refresh() {
-  listeners.forEach((listener) => listener(new Set(["query", "filter"])));
+  listeners.forEach((listener) => listener(new Set(["filter"])));
 }
 
 function assign(changes) {

@@ -1,7 +1,7 @@
 // Snapshots: write, verify, load, with the progress the server reports.
 
 import { run } from "./api.js";
-import { $, count, el, openDialog } from "./dom.js";
+import { $, count, el, items, openDialog } from "./dom.js";
 import { refresh, state } from "./state.js";
 
 const VERBS = {
@@ -52,7 +52,7 @@ function bodyOf(name) {
   return isFiltered ? { ...body, filter: state.filter } : body;
 }
 
-/** Show how far the work is; without a total the bar only shows that it goes on. */
+/** Show how far the work is: bytes of a total, else items, when the bar only shows that it goes on. */
 function progress({ done, exported, total }) {
   const bar = $("transfer-progress");
   const number = done ?? exported;
@@ -64,7 +64,7 @@ function progress({ done, exported, total }) {
     bar.max = total;
     bar.value = number;
   }
-  $("transfer-status").textContent = total ? `${count(number)} of ${count(total)}` : `${count(number)} items`;
+  $("transfer-status").textContent = total ? `${Math.floor((100 * number) / total)} %` : items(number);
 }
 
 function report(fields) {
