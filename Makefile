@@ -6,8 +6,6 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
-HOTMEM_VENV := .venv-hotmem
-HOTMEM_VERSION := 0.2.6
 PIP_FLAGS := --quiet --disable-pip-version-check
 STORE := .run/xquad.colmem
 
@@ -47,11 +45,12 @@ bench: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-dev
 	$(BIN)/python docs/make_cli.py
 
-# The peer that snapshots are exchanged with, in an environment of its own.
-hotmem: $(HOTMEM_VENV)/.installed-$(HOTMEM_VERSION)
+# HotMem, the peer that snapshots are exchanged with, in an environment of its own.
+hotmem: $(VENV)/.installed-dev
+	@$(BIN)/python bench/peer_env.py >/dev/null
 
 clean:
-	rm -rf $(VENV) $(HOTMEM_VENV) .run .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	rm -rf $(VENV) .run .mypy_cache .ruff_cache .pytest_cache .hypothesis \
 		.benchmarks .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -69,9 +68,3 @@ $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	@echo "installing colmem and the tools for its tests into $(VENV)"
 	@$(BIN)/python -m pip install $(PIP_FLAGS) --editable '.[dev]'
 	@touch $@ $(VENV)/.installed
-
-$(HOTMEM_VENV)/.installed-$(HOTMEM_VERSION): | $(VENV)/bin/python
-	@echo "installing hotmem $(HOTMEM_VERSION) into $(HOTMEM_VENV)"
-	@test -x $(HOTMEM_VENV)/bin/python || $(PYTHON) -m venv $(HOTMEM_VENV)
-	@$(HOTMEM_VENV)/bin/python -m pip install $(PIP_FLAGS) hotmem==$(HOTMEM_VERSION)
-	@touch $@
