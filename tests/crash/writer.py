@@ -1,7 +1,4 @@
-"""A process that forks writers of a store, to be killed at any point.
-
-Each line of its input, ``<store> <journal> <seed>``, forks one writer; the answer is its pid, and
-once it has died, a line ``dead``. Forking saves importing colmem and loading kernels each time.
+"""Writers of a store, to be killed at any point; see zygote for how they are started.
 
 A writer's threads keep to items of their own (by workspace). Before each call a line says what it
 would change, after it a line says that it was acknowledged; see ``Journal`` in test_kill.
@@ -10,16 +7,15 @@ would change, after it a line says that it was acknowledged; see ``Journal`` in 
 import json
 import os
 import random
-import sys
 import threading
 import traceback
-from pathlib import Path
 from typing import Any
 
 import colmem
 from colmem import store as store_module
 from colmem.contract import Document, MemoryMeta, MetaFilter, document
 from colmem_kernels import columns, keys, similarity, wordpiece
+from zygote import serve
 
 LOADED = (columns, keys, similarity, wordpiece)
 N_THREADS = 2
@@ -135,7 +131,7 @@ class Writer:
         self.engine.compact()
 
 
-def write(store: str, journal: str, seed: int) -> None:
+def write(store: str, journal: str, seed: str) -> None:
     """Open the store and write until killed; a failure is written to the journal."""
     store_module.FLUSH_ROWS = 40
     store_module.FLUSH_ROWS_MAX = 200
@@ -143,7 +139,7 @@ def write(store: str, journal: str, seed: int) -> None:
     try:
         engine = colmem.open(store)
         os.write(fd, b'{"opened": true}\n')
-        writers = [Writer(engine, fd, number, seed) for number in range(N_THREADS)]
+        writers = [Writer(engine, fd, number, int(seed)) for number in range(N_THREADS)]
     except BaseException as error:  # noqa: BLE001 - told to the parent
         _fail(fd, error)
 
@@ -164,23 +160,6 @@ def _fail(fd: int, error: BaseException) -> None:
     os._exit(1)
 
 
-def answer(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
-
-
-def main() -> None:
-    colmem.embedder("static-s256").embed(["warm"])
-    for line in sys.stdin:
-        store, journal, seed = line.split()
-        pid = os.fork()
-        if pid == 0:
-            os.close(0)
-            write(str(Path(store)), journal, int(seed))
-        answer(str(pid))
-        os.waitpid(pid, 0)
-        answer("dead")
-
-
 if __name__ == "__main__":
-    main()
+    colmem.embedder("static-s256").embed(["warm"])
+    serve(write)
