@@ -85,17 +85,25 @@ def decode_texts(
     n_chars = 0
     length = 0
     at = offsets[0]
+    first_page = nb.int64(page_of[0]) * 256
     for text in range(offsets.shape[0] - 1):
         char_offsets[text] = n_chars
         while at < offsets[text + 1]:
             code = nb.int64(texts[at])
             at += 1
-            if code >= 0x80:
-                n_more = 1 if code < _LONGER else 2 if code < _LONGEST else 3
-                code &= 63 >> n_more
-                for _ in range(n_more):
-                    code = code << 6 | nb.int64(texts[at]) & 63
-                    at += 1
+            if code < 0x80:
+                # Folding is lower case here, and nothing is dropped.
+                kinds[n_chars] = classes[first_page + code]
+                places[n_chars] = length
+                folded[length] = code + 32 if 65 <= code <= 90 else code
+                n_chars += 1
+                length += 1
+                continue
+            n_more = 1 if code < _LONGER else 2 if code < _LONGEST else 3
+            code &= 63 >> n_more
+            for _ in range(n_more):
+                code = code << 6 | nb.int64(texts[at]) & 63
+                at += 1
             entry = nb.int64(page_of[code >> 8]) * 256 + (code & 255)
             if classes[entry] == DROP:
                 continue
@@ -234,6 +242,10 @@ def find_terms(
             )
             is_clitic = False
             word = i if is_number else first
+            if n_words == 1 and not has_capital:
+                spans[count] = _span(first, i, WORD)
+                count += 1
+                word = i
             while word < i:
                 end = word
                 while end < i and LETTER <= kinds[end] <= MARK:

@@ -11,18 +11,18 @@ from typing import Final
 from colmem_kernels import _jit
 
 _KERNELS: Final = {
-    "analysis": ("decode_texts", "find_terms", "write_terms"),
-    "stemming": ("stem_terms",),
+    "analysis": {"analysis.decode_texts", "analysis.find_terms", "analysis.write_terms"},
+    "stemming": {"stemming.stem_terms"},
 }
 
 
 def are_compiled() -> bool:
     """Whether the machine code of all analysis kernels lies in the cache."""
-    for module, names in _KERNELS.items():
-        folder = _jit._cache_dir(Path(__file__).with_name(f"{module}.py"))
+    for module, kernels in _KERNELS.items():
+        folder = _jit.cache_dir(Path(__file__).with_name(f"{module}.py"))
         if folder is None:
             return False
         found = {path.name.partition("-")[0] for path in Path(folder).rglob("*.nbi")}
-        if not found.issuperset(f"{module}.{name}" for name in names):
+        if not found.issuperset(kernels):
             return False
     return True

@@ -23,12 +23,17 @@ _BYTES = nb.types.Array(nb.uint8, 1, "C")
 _READ_BYTES = nb.types.Array(nb.uint8, 1, "C", readonly=True)
 _OFFSETS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _OUT_OFFSETS = nb.types.Array(nb.int64, 1, "C")
+_MEMO = nb.types.Array(nb.uint64, 2, "C")
 
 Bytes = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.int64]
 
 SPARE_BYTES: Final = 8
 """Bytes that must stand before a word, whatever they are."""
+MEMO_WORDS: Final = 1 << 13
+_MEMO_SHIFT = np.uint64(64 - 13)
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_BYTE = np.uint64(255)
 
 # What must hold for a suffix to be replaced; `at` is where it begins.
 (
@@ -307,15 +312,22 @@ def stem_english(buffer: Bytes, start: int, end: int) -> int:
     return end
 
 
-@kernel(nb.void(_READ_BYTES, _OFFSETS, nb.boolean, _BYTES, _OUT_OFFSETS))
+@kernel(nb.void(_READ_BYTES, _OFFSETS, nb.boolean, _MEMO, _BYTES, _OUT_OFFSETS))
 def stem_terms(
-    surfaces: Bytes, offsets: Offsets, with_surfaces: bool, out: Bytes, out_offsets: Offsets
+    surfaces: Bytes,
+    offsets: Offsets,
+    with_plurals: bool,
+    memo: npt.NDArray[np.uint64],
+    out: Bytes,
+    out_offsets: Offsets,
 ) -> None:
     """Stem the terms of many texts; what is not all of a to z stays as it is.
 
     surfaces : uint8, terms with a space after each; offsets : int64 (n + 1,), the terms of text i
     are ``surfaces[offsets[i]:offsets[i + 1]]``
-    with_surfaces : write a term's surface after its stem where they differ
+    with_plurals : write after a stem also the word as it stands, where that looks like a plural
+    memo : uint64 (MEMO_WORDS, 4), zeros at first; words of up to 16 letters and their stems as two
+    numbers each, one word to a place
     out : uint8, twice as long as the surfaces, and SPARE_BYTES, where it begins
     out_offsets : int64 (n + 1,), written
     O(n_bytes).
@@ -328,17 +340,37 @@ def stem_terms(
             last = first
             is_plain = True
             end = at
+            high = low = np.uint64(0)
             while surfaces[last] != _SPACE:
-                is_plain &= nb.uint8(surfaces[last] - 97) < 26
-                out[end] = surfaces[last]
+                byte = surfaces[last]
+                is_plain &= nb.uint8(byte - 97) < 26
+                out[end] = byte
+                high = high << _8 | low >> _56
+                low = low << _8 | np.uint64(byte)
                 last += 1
                 end += 1
-            if is_plain:
-                end = stem_english(out, at, end)
-                differs = end - at != last - first
-                for i in range(end - at):
-                    differs |= out[at + i] != surfaces[first + i]
-                if differs and with_surfaces:
+            if is_plain and end - at > 2:
+                is_plural = surfaces[last - 1] == _S and surfaces[last - 2] != _S
+                is_short = end - at <= 16
+                place = np.int64((low ^ high * _MIX) * _MIX >> _MEMO_SHIFT)
+                if is_short and memo[place, 0] == low and memo[place, 1] == high:
+                    stem_low, stem_high = memo[place, 2], memo[place, 3]
+                    end = at
+                    for i in range(16):
+                        bits = np.uint64(8 * (7 - (i & 7)))
+                        byte = (stem_high if i < 8 else stem_low) >> bits & _BYTE
+                        if byte:
+                            out[end] = byte
+                            end += 1
+                else:
+                    end = stem_english(out, at, end)
+                    if is_short:
+                        memo[place, 0], memo[place, 1] = low, high
+                        stem_low = _ending(out, at, end)
+                        stem_high = _ending(out, at, end - 8) if end - at > 8 else np.uint64(0)
+                        memo[place, 2], memo[place, 3] = stem_low, stem_high
+                # An s that was cut or changed is all that tells a plural's stem from itself.
+                if with_plurals and is_plural and (end - at < last - first):
                     out[end] = _SPACE
                     end += 1
                     for i in range(first, last):

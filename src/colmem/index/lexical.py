@@ -8,7 +8,7 @@ between any two steps; hits come best first, equal scores in order of storing.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -61,7 +61,13 @@ _SINGLES_FIELD: Final = "singles"
 _ROW_FIELD: Final = "row"
 _TOKENIZER: Final = "terms"
 _NEVER_COMMITTED: Final = -1
-_WRITER_BYTES: Final = 128 << 20
+_WRITER_BYTES: Final = 256 << 20
+_WRITER_THREADS: Final = 1
+"""Analysis keeps a second core busy, and one thread leaves each segment a run of rows."""
+_SEGMENT_ROWS: Final = 160_000
+_SEGMENT_ROWS_LESS: Final = 1000
+"""A bulk load is cut into segments each so much smaller than the one before. Tantivy ranks equal
+scores by size of segment first, so this makes its order that of storing."""
 QUERY_TERMS_MAX: Final = 256
 """Distinct terms of a query that are searched for: those held by the fewest items."""
 _QUERY_TERMS_WEIGHED_MAX: Final = 4096
@@ -108,7 +114,9 @@ class LexicalIndex:
     """Every row below it is in the committed index, or was deleted."""
 
     def __init__(self, folder: Path | None, *, read_only: bool = False, threads: int = 2) -> None:
-        self._threads = max(1, threads)
+        del threads  # of the engine; indexing takes one beside the caller's
+        self._n_pending = 0  # rows added to the segment being made
+        self._n_segments_cut = 0
         self._writer: IndexWriter | None = None
         self._overlay: tempfile.TemporaryDirectory[str] | None = None
         self._expires_first: int | None = None  # the earliest time at which any item expires
@@ -134,10 +142,13 @@ class LexicalIndex:
             batch.column(name).to_pylist()
             for name in (_ROW_FIELD, SECONDS_FIELD, NANOS_FIELD, EXPIRES_FIELD)
         ]
+        cut = self._segment_rows() - self._n_pending
         with self._writing() as writer:
-            for text, chars, meta, row, seconds, nanos, expires in zip(
-                terms, singles, meta_terms(batch), *columns, strict=True
+            for i, (text, chars, meta, row, seconds, nanos, expires) in enumerate(
+                zip(terms, singles, meta_terms(batch), *columns, strict=True)
             ):
+                if i == cut:
+                    writer.commit()
                 document = Document()
                 document.add_unsigned(_ROW_FIELD, row)
                 document.add_text(_TEXT_FIELD, text)
@@ -146,13 +157,19 @@ class LexicalIndex:
                     document.add_text(_SINGLES_FIELD, chars)
                 if seconds is not None:
                     document.add_integer(SECONDS_FIELD, seconds)
-                    document.add_integer(NANOS_FIELD, nanos or 0)
+                    if nanos:
+                        document.add_integer(NANOS_FIELD, nanos)
                 if expires is not None:
                     document.add_integer(EXPIRES_FIELD, expires)
                 writer.add_document(document)
+        if batch.num_rows > cut:
+            self._n_pending = batch.num_rows - cut
+            self._n_segments_cut += 1
+        else:
+            self._n_pending += batch.num_rows
         expiry = pc.min(batch.column(EXPIRES_FIELD)).as_py()
-        if expiry is not None:
-            self._expires_first = min(expiry, self._expires_first or expiry)
+        if expiry is not None and (self._expires_first is None or expiry < self._expires_first):
+            self._expires_first = expiry
 
     def delete(self, rows: RowIds) -> None:
         """Take rows out; they are gone after the next commit. Unknown rows are no error."""
@@ -173,6 +190,7 @@ class LexicalIndex:
         """
         with self._writing() as writer:
             opstamp = writer.commit()
+        self._n_pending = 0
         self.watermark = watermark
         if self._folder is not None:
             write_state(self._folder, State(opstamp, watermark))
@@ -344,15 +362,22 @@ class LexicalIndex:
 
     @contextmanager
     def _writing(self) -> Iterator[IndexWriter]:
-        """The writer; an error closes it, so that the next one begins at the last commit."""
+        """The writer; after an error it goes on from the last commit."""
         with damage_as_error("writing"):
             if self._writer is None:
-                self._writer = self._index.writer(_WRITER_BYTES, self._threads)
+                self._writer = self._index.writer(_WRITER_BYTES, _WRITER_THREADS)
             try:
                 yield self._writer
             except BaseException:
-                self._writer = None
+                writer, self._writer = self._writer, None
+                self._n_pending = 0
+                writer.rollback()
+                self._writer = writer
                 raise
+
+    def _segment_rows(self) -> int:
+        """Rows of the segment being made: its place in a bulk load decides."""
+        return _SEGMENT_ROWS - _SEGMENT_ROWS_LESS * (self._n_segments_cut % 100)
 
     def _drop_writer(self) -> None:
         if self._writer is not None:
@@ -368,8 +393,8 @@ def _rarest(searcher: Searcher, terms: list[_Term]) -> list[_Term]:
     return [terms[at] for at in sorted(at for _, at in ranked[:QUERY_TERMS_MAX])]
 
 
-def _rows_of(searcher: Searcher, addresses: list[DocAddress]) -> RowIds:
-    return np.array(searcher.fast_field_values(_ROW_FIELD, addresses), np.int64)
+def _rows_of(searcher: Searcher, addresses: Sequence[DocAddress]) -> RowIds:
+    return np.array(searcher.fast_field_values(_ROW_FIELD, list(addresses)), np.int64)
 
 
 def _best(view: _View, query: Query, k: int) -> Candidates:
@@ -379,16 +404,20 @@ def _best(view: _View, query: Query, k: int) -> Candidates:
     segments are in order of size. So hits are fetched until none of the score at the last place
     that is still unseen can have a smaller row.
     """
+    is_one_segment = len(view.segment_rows) == 1
     limit = min(k, view.n_docs)
     while True:
         hits = view.searcher.search(query, limit, count=False).hits
-        rows = _rows_of(view.searcher, [address for _, address in hits])
-        scores = np.array([score for score, _ in hits], np.float32)
+        if not hits:
+            return Candidates(_NO_ROWS, np.empty(0, np.float32))
+        held, addresses = zip(*hits, strict=True)
+        rows, scores = _rows_of(view.searcher, addresses), np.array(held, np.float32)
+        if is_one_segment:
+            return Candidates(rows, scores)
         if (
             len(hits) < limit
             or limit == view.n_docs
-            or len(view.segment_rows) == 1
-            or not _ties_unseen(view, hits[-1][1].segment_ord, rows, scores, k)
+            or not _ties_unseen(view, addresses[-1].segment_ord, rows, scores, k)
         ):
             break
         limit = min(limit * _OVERFETCH_FACTOR, view.n_docs)

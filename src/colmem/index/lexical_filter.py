@@ -11,7 +11,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from tantivy import FieldType, Occur, Query, Schema
@@ -204,20 +204,26 @@ def _any_of(schema: Schema, terms: Sequence[str]) -> Query:
 
 
 def _time_bound(schema: Schema, seconds: int, nanos: int, *, is_after: bool) -> Query:
-    """``at >= (seconds, nanos)``, or ``at <`` it; an item without a time has no value to match."""
+    """``at >= (seconds, nanos)``, or ``at <`` it; an item without a time has no value to match.
 
-    def over(field: str, low: Any, high: Any) -> Query:
+    An item of a whole second has no nanoseconds either.
+    """
+
+    def over(field: str, low: int | None, high: int | None) -> Query:
         return Query.range_query(schema, field, FieldType.Integer, low, high)
 
-    if is_after and nanos == 0:
-        return Query.const_score_query(over(SECONDS_FIELD, seconds, None), 0.0)
-    later = (seconds + 1, None) if is_after else (None, seconds - 1)
-    whole = over(SECONDS_FIELD, *later)
     if nanos == 0:
-        return Query.const_score_query(whole, 0.0)
-    part = over(NANOS_FIELD, nanos, None) if is_after else over(NANOS_FIELD, None, nanos - 1)
-    same_second = Query.boolean_query(
-        [(Occur.Must, over(SECONDS_FIELD, seconds, seconds)), (Occur.Must, part)]
+        bounds = (seconds, None) if is_after else (None, seconds - 1)
+        return Query.const_score_query(over(SECONDS_FIELD, *bounds), 0.0)
+    # In the second of the bound, those at or after it.
+    late = Query.boolean_query(
+        [
+            (Occur.Must, over(SECONDS_FIELD, seconds, seconds)),
+            (Occur.Must, over(NANOS_FIELD, nanos, None)),
+        ]
     )
-    either = Query.boolean_query([(Occur.Should, whole), (Occur.Should, same_second)])
-    return Query.const_score_query(either, 0.0)
+    if is_after:
+        parts = [(Occur.Should, over(SECONDS_FIELD, seconds + 1, None)), (Occur.Should, late)]
+    else:
+        parts = [(Occur.Must, over(SECONDS_FIELD, None, seconds)), (Occur.MustNot, late)]
+    return Query.const_score_query(Query.boolean_query(parts), 0.0)
