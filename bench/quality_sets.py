@@ -22,6 +22,7 @@ class Question:
     filter: MetaFilter
     relevance: dict[str, int]
     category: int | None
+    answer: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ def read_set(folder: Path) -> JudgedSet:
             else MetaFilter(),
             relevance[line["id"]],
             line.get("meta", {}).get("category"),
+            str(line.get("meta", {}).get("answer") or "") or None,
         )
         for line in _lines(folder / "queries.jsonl.gz")
         if line["id"] in relevance
