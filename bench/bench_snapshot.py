@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -132,19 +132,34 @@ def run_colmem(task: str, folder: Path, place: Path) -> dict[str, float]:
     return {"wall_s": watch.wall_s, "cpu_s": watch.cpu_s}
 
 
-def run_columnar(folder: Path, place: Path) -> dict[str, float]:
-    """Hydrate the columnar twin, without anything being searched afterwards."""
-    import colmem
+class Nowhere:
+    """A sink that keeps nothing: what is left is the cost of reading a snapshot."""
 
-    with colmem.open(place / "first", embedder="hotmem-hash-v1") as engine:
+    embedder_key = "hotmem-hash-v1"
+    dim = 64
+
+    def held_hashes(self, hashes: Sequence[str]) -> set[str]:
+        return set()
+
+    held_fingerprints = held_ids = held_hashes
+
+    def insert(self, rows: Sequence[Any], vectors: Any) -> None:
+        pass
+
+
+def run_columnar(folder: Path, place: Path) -> dict[str, float]:
+    """Read v2 and its columnar twin up to the rows that a store would be given."""
+    import colmem
+    from colmem.snapshot.hydrate import hydrate
+
+    with colmem.open(place / "store", embedder="hotmem-hash-v1") as engine:
         engine.hydrate(folder / "full")
         engine.snapshot(place / "columnar", format="columnar")
     times = {}
     for name, source in (("v2", folder / "full"), ("columnar", place / "columnar")):
-        with colmem.open(place / name, embedder="hotmem-hash-v1") as engine:
-            with Watch() as watch:
-                engine.hydrate(source)
-            times[f"{name}_s"] = watch.wall_s
+        with Watch() as watch:
+            hydrate(source, Nowhere())
+        times[f"{name}_s"] = watch.wall_s
     return times
 
 
@@ -249,8 +264,8 @@ def table(results: dict[str, Any]) -> str:
     rows += [
         "",
         f"verify takes {verify / plain:.2f} times plain SHA-256 of the same bytes (wanted: 1.3).",
-        f"Hydrating the columnar twin takes {columnar['columnar_s']:.2f} s, v2 "
-        f"{columnar['v2_s']:.2f} s, before anything is searched.",
+        f"Reading up to the store: columnar {columnar['columnar_s']:.2f} s, v2 "
+        f"{columnar['v2_s']:.2f} s, {columnar['v2_s'] / columnar['columnar_s']:.1f} times as long.",
     ]
     for task, run in results["alone"].items():
         rate = results["alone_records"] / run["wall_s"]

@@ -171,10 +171,7 @@ def read(
 
 
 def _records(batch: pa.RecordBatch, loaded_at: str) -> list[Record | None]:
-    columns: list[list[Any]] = []
-    for name in _NAMES:
-        column = batch.column(name)
-        columns.append(_embedding_bytes(column) if name == "embedding" else column.to_pylist())
+    columns = [_values(name, batch.column(name)) for name in _NAMES]
     records = map(Record, *columns)
     has_nulls = any(batch.column(name).null_count for name in _REQUIRED)
     return [
@@ -185,6 +182,29 @@ def _records(batch: pa.RecordBatch, loaded_at: str) -> list[Record | None]:
         else None
         for record in records
     ]
+
+
+_DISTINCT = frozenset({"id", "identifier", "fact_text", "content_hash", "fact_summary"})
+
+
+def _values(name: str, column: pa.Array) -> list[Any]:
+    """Give a column as a list; values that repeat are made once."""
+    if name == "embedding":
+        return _embedding_bytes(column)
+    if column.null_count == len(column):
+        return [None] * len(column)
+    if pa.types.is_string(column.type) and name not in _DISTINCT:
+        column = column.dictionary_encode()
+        made = column.dictionary.to_pylist()
+        if len(made) == 1 and not column.null_count:
+            return [made[0]] * len(column)
+        made.append(None)
+        return [made[at] for at in column.indices.fill_null(len(made) - 1).to_pylist()]
+    if not column.null_count and pa.types.is_primitive(column.type):
+        numbers: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+        return numbers
+    values: list[Any] = column.to_pylist()
+    return values
 
 
 # Columns without which there is no record; nulls elsewhere have a meaning or a default.

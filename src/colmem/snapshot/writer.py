@@ -11,7 +11,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, cast
@@ -24,6 +23,7 @@ from colmem.snapshot.attachments import References
 from colmem.snapshot.layout import Listed
 from colmem.snapshot.record import Record
 from colmem.snapshot.verify import seal
+from colmem.version import __version__
 
 FORMATS = ("v2", "jsonl", "jsonl.gz", "package", "package.gz", "columnar")
 _HASH_BYTES = 1 << 20
@@ -179,10 +179,7 @@ def now() -> str:
 
 def writer_version() -> str:
     """Name this writer."""
-    try:
-        return f"colmem {version('colmem')}"
-    except PackageNotFoundError:
-        return "colmem"
+    return f"colmem {__version__}"
 
 
 def file_entries(listed: Iterable[Listed]) -> dict[str, dict[str, Any]]:
