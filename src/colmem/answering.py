@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pyarrow as pa
 
 from colmem.contract import (
     Citation,
+    ConfigError,
     Embedder,
     FetchMode,
     FetchPage,
@@ -19,9 +21,10 @@ from colmem.contract import (
 from colmem.embedding import embed_texts
 from colmem.index.analyser import analyse_items
 from colmem.index.lexical import LexicalIndex
-from colmem.recall.extractive import Question, Source, answer
+from colmem.recall.extractive import MODEL, Question, Source, answer
+from colmem.recall.llm import Answered, Endpoint, answer_with_model
 
-MODEL = "extractive-v1"
+URL_VARIABLE, MODEL_VARIABLE = "COLMEM_LLM_URL", "COLMEM_LLM_MODEL"
 HITS_MAX = 50  # evidence is looked for in the best hits only, however many citations are allowed
 
 
@@ -30,8 +33,13 @@ def recall(
     fetch: Callable[[FetchRequest], FetchPage],
     lexical: LexicalIndex,
     embedder: Embedder | None,
+    endpoint: Endpoint | None,
 ) -> RecallAnswer:
-    """Answer from the best hits: sentences quoted exactly, each with the number of its citation."""
+    """Answer from the best hits, citing them by number.
+
+    Sentences are quoted exactly; with an endpoint its model writes the answer, and ``model`` of the
+    answer tells which it was.
+    """
     mode = FetchMode.KEYWORD if embedder is None else FetchMode.HYBRID
     limit = min(request.limit, HITS_MAX)
     found = fetch(
@@ -45,8 +53,34 @@ def recall(
     )
     sources = [Source(hit.text, hit.score) for hit in found]
     extract = answer(question, sources, instructions=request.instructions)
-    citations = [_citation(found[place]) for place in extract.cited]
-    return RecallAnswer(answer=extract.answer, citations=citations, model=MODEL)
+    answered = Answered(extract.answer, extract.cited, MODEL)
+    if endpoint is not None:
+        answered = answer_with_model(
+            endpoint,
+            request.question,
+            sources,
+            instructions=request.instructions,
+            otherwise=extract,
+        )
+    citations = [_citation(found[place]) for place in answered.cited]
+    return RecallAnswer(answer=answered.answer, citations=citations, model=answered.model)
+
+
+def endpoint_from_environment() -> Endpoint | None:
+    """The language model that ``COLMEM_LLM_URL`` and ``COLMEM_LLM_MODEL`` name, if any.
+
+    Raises
+    ------
+    ConfigError
+        When only one of them is set, or the address is none.
+    """
+    url, model = os.environ.get(URL_VARIABLE), os.environ.get(MODEL_VARIABLE)
+    if not url and not model:
+        return None
+    if not url or not model:
+        missing = MODEL_VARIABLE if url else URL_VARIABLE
+        raise ConfigError(f"{missing} is not set; name both the language model and its address")
+    return Endpoint(base_url=url, model=model)
 
 
 def _citation(hit: Hit) -> Citation:

@@ -68,6 +68,7 @@ class Engine:
     def __init__(self, path: Any, options: Options) -> None:
         self._path = path
         self._options = options
+        self._endpoint = answering.endpoint_from_environment()
         self._state = open_store(path, options)
         self._rewriting = threading.Lock()
         self._closed = False
@@ -200,7 +201,9 @@ class Engine:
         request = as_request(RecallRequest, request, fields)
         request.validate()
         opened = self._opened
-        return answering.recall(request, self.fetch, opened.store.lexical, opened.embedder)
+        return answering.recall(
+            request, self.fetch, opened.store.lexical, opened.embedder, self._endpoint
+        )
 
     # Bulk.
 
