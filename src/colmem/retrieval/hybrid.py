@@ -14,10 +14,11 @@ import numpy.typing as npt
 
 from colmem.retrieval import dialogue
 from colmem.retrieval.dialogue import Turns
+from colmem.retrieval.diversity import COMPARED_MAX, defer_near_duplicates
 from colmem.retrieval.fuse import Pool, Weights, fuse, pool
 from colmem.retrieval.rescore import QueryPieces, depth, insert, maxsim, piece_weights, rescore
 from colmem.retrieval.settings import RankingSettings
-from colmem.schema import Candidates, RowIds, Scores
+from colmem.schema import Candidates, RowIds, Scores, Vectors
 
 PiecesOf = Callable[[RowIds], tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]]]
 TurnsOf = Callable[[RowIds], tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
@@ -43,11 +44,13 @@ class Sources(NamedTuple):
     pieces : rows -> uint16 (total,), int64 (n + 1,); None when the embedder has no pieces.
     turns : rows -> int64 (n,), thread code or -1, and int64 (n, 4), the admitted rows two and one
     before, one and two after in the same thread or -1; None when the store holds no conversation.
+    vectors : rows -> float32 (n, dim), rows L2-normalised; needed to defer near-duplicates only.
     """
 
     cosines: Callable[[RowIds], Scores]
     pieces: PiecesOf | None = None
     turns: TurnsOf | None = None
+    vectors: Callable[[RowIds], Vectors] | None = None
 
 
 class Pieces(NamedTuple):
@@ -129,6 +132,9 @@ def rank_head(
             turns = turns._replace(marks=_marks(held, pieces))
     if turns is not None:
         ranking = dialogue.lend(ranking, _reordered(turns, fused, ranking), settings)
+    if settings.near_duplicates > 0 and sources.vectors is not None:
+        vectors = sources.vectors(ranking.rows[:COMPARED_MAX])
+        ranking = defer_near_duplicates(ranking, vectors, settings.near_duplicates)
     return Head(ranking, candidates, fused, best, weights)
 
 

@@ -52,8 +52,8 @@ class RankingSettings:
     dialogue_expand
         Turns beside this many of the best become candidates too.
     near_duplicates
-        Cosine from which two hits count as near-identical, of which a page keeps the better one
-        and the rest follow after all others; 0 (the default) keeps every hit in its place.
+        Cosine from which two candidates count as near-identical: the better one keeps its place,
+        the rest follow after all other candidates; 0 (the default) defers none.
     """
 
     pool_per_leg: int = 200
