@@ -85,7 +85,10 @@ def top_k(
     rows, scores : int64, float32 (n,); rows_out, scores_out : int64, float32 (k,), written.
     Returns how many were kept, min(n, k) less the NaN scores. O(n log k).
     """
+    k = rows_out.shape[0]
     count = 0
     for i in range(rows.shape[0]):
-        count = heap_offer(rows_out, scores_out, count, rows[i], scores[i])
+        # Most are worse than the worst held; the comparison also refuses NaN.
+        if count < k or (k > 0 and scores[i] >= scores_out[0]):
+            count = heap_offer(rows_out, scores_out, count, rows[i], scores[i])
     return count
