@@ -75,7 +75,7 @@ class AppendFile:
             self._fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
             held = os.fstat(self._fd).st_size
             if held < length:
-                os.close(self._fd)
+                self.close()
                 raise ValueError(f"{path} holds {held} bytes, expected at least {length}")
 
     def append(self, data: bytes | memoryview, *, sync: bool) -> int:
@@ -120,6 +120,10 @@ class AppendFile:
         mapped: npt.NDArray[np.generic] = np.frombuffer(memoryview(self._map), dtype, count)
         mapped.flags.writeable = False
         return mapped
+
+    def __del__(self) -> None:
+        # A generation that compaction replaced is read until its last reader lets go of it.
+        self.close()
 
     def close(self) -> None:
         """Release the file; arrays handed out stay readable."""
