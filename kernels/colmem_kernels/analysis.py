@@ -148,17 +148,24 @@ def _is_clitic(folded: Bytes, first: int, last: int) -> Any:
 
 
 @kernel(None, inline=True)
-def _splits_before(kinds: Bytes, places: Places, folded: Bytes, i: int, last: int) -> Any:
+def _splits_before(kinds: Bytes, i: int, last: int) -> Any:
     """Whether a word is split before its character i: at a capital that begins a part."""
-    if kinds[i] != UPPER:
-        return False
-    if kinds[i - 1] == LETTER:
-        return True
-    if i + 1 >= last or kinds[i + 1] != LETTER:
-        return False
-    # The s of a plural does not make a word of the last capital: GPUs, PDFs.
-    is_s = places[i + 2] - places[i + 1] == 1 and folded[places[i + 1]] == _C_S
-    return not (i + 2 == last and is_s)
+    is_capital = kinds[i] == UPPER
+    starts_word = i + 1 < last and kinds[i + 1] == LETTER
+    return is_capital and (kinds[i - 1] == LETTER or starts_word)
+
+
+@kernel(None, inline=True)
+def _is_plural(kinds: Bytes, places: Places, folded: Bytes, first: int, last: int) -> Any:
+    """Whether a word ends in the s of a plural of capitals: GPUs, PDFs."""
+    return (
+        last - first > 2
+        and kinds[last - 1] == LETTER
+        and kinds[last - 2] == UPPER
+        and kinds[last - 3] == UPPER
+        and places[last] - places[last - 1] == 1
+        and folded[places[last - 1]] == _C_S
+    )
 
 
 @kernel(None, inline=True)
@@ -257,13 +264,14 @@ def find_terms(
                 )
                 piece = word
                 if has_capital and not is_clitic:
-                    for char in range(word + 1, end):
-                        if _splits_before(kinds, places, folded, char, end):
+                    stop = end - 1 if _is_plural(kinds, places, folded, word, end) else end
+                    for char in range(word + 1, stop):
+                        if _splits_before(kinds, char, stop):
                             spans[count] = _span(piece, char, WORD)
                             count += 1
                             piece = char
-                    if piece > word:
-                        spans[count] = _span(piece, end, WORD)
+                    if piece > word or stop < end:
+                        spans[count] = _span(piece, stop, WORD)
                         count += 1
                 if not is_clitic:
                     spans[count] = _span(word, end, WORD)

@@ -137,7 +137,7 @@ def _emit_compound(words: list[_Word], stem: Callable[[str], str], terms: list[s
             continue
         pieces = _camel_pieces(word)
         terms.extend(stem(_cut(piece)) for piece in pieces)
-        if len(pieces) > 1:
+        if pieces != [word.text]:
             terms.append(stem(_cut(word.text)))
     if len(words) == 1 or len(words) > WHOLE_WORDS_MAX:
         return
@@ -158,15 +158,19 @@ def _cut(word: str) -> str:
 
 
 def _camel_pieces(word: _Word) -> list[str]:
-    """Split before a capital that follows a small letter or starts a capitalised word."""
-    kinds = [kind for kind, _ in word.chars]
+    """Split before a capital that follows a small letter or starts a capitalised word.
+
+    The s of GPUs is left out.
+    """
+    chars = word.chars
+    kinds = [kind for kind, _ in chars]
+    if kinds[-3:] == [UPPER, UPPER, LETTER] and chars[-1][1] == "s":
+        chars = chars[:-1]
     pieces = [""]
-    for i, (kind, char) in enumerate(word.chars):
+    for i, (kind, char) in enumerate(chars):
         if kind == UPPER and i > 0:
-            starts_word = i + 1 < len(kinds) and kinds[i + 1] == LETTER
-            # The s of a plural does not make a word of the last capital: GPUs, PDFs.
-            is_plural = i + 2 == len(kinds) and word.chars[i + 1][1] == "s"
-            if kinds[i - 1] == LETTER or (starts_word and not is_plural):
+            starts_word = i + 1 < len(chars) and kinds[i + 1] == LETTER
+            if kinds[i - 1] == LETTER or starts_word:
                 pieces.append("")
         pieces[-1] += char
     return pieces

@@ -37,9 +37,10 @@ _BYTE = np.uint64(255)
 
 # What must hold for a suffix to be replaced; `at` is where it begins.
 (
-    _ALWAYS,
     _WHOLE_WORD,
-    _AFTER_TWO,  # more than one letter before
+    _AFTER_ONE,  # exactly one letter before
+    _AFTER_TWO,  # or more
+    _ALWAYS,
     _VOWEL_BEFORE,  # anywhere before
     _VOWEL_EARLIER,  # before the letter before
     _AFTER_CONSONANT,  # which is not the first letter
@@ -52,7 +53,7 @@ _BYTE = np.uint64(255)
     _IN_R1_AFTER_LI_ENDING,
     _IN_R2_AFTER_S_T,
     _FINAL_E,
-) = range(15)
+) = range(16)
 
 _Rule = tuple[str, str, int]
 
@@ -63,8 +64,14 @@ def _all(condition: int, *pairs: tuple[str, str]) -> tuple[_Rule, ...]:
 
 _IRREGULAR: Final = _all(
     _WHOLE_WORD,
-    *(("skis", "ski"), ("skies", "sky"), ("dying", "die"), ("lying", "lie"), ("tying", "tie")),
-    *(("idly", "idl"), ("gently", "gentl"), ("ugly", "ugli"), ("early", "earli")),
+    *(
+        ("skis", "ski"),
+        ("skies", "sky"),
+        ("idly", "idl"),
+        ("gently", "gentl"),
+        ("ugly", "ugli"),
+        ("early", "earli"),
+    ),
     *(("only", "onli"), ("singly", "singl"), ("sky", "sky"), ("news", "news")),
     *(("howe", "howe"), ("atlas", "atlas"), ("cosmos", "cosmos"), ("bias", "bias")),
     ("andes", "andes"),
@@ -82,13 +89,15 @@ _KEPT: Final = _all(
     *((word, word) for word in ("proceed", "exceed", "succeed")),
 )
 _STEP_1B: Final = (
-    *_all(_IN_R1, ("eedly", "ee")),
-    *_all(_VOWEL_BEFORE, ("ingly", ""), ("edly", "")),
-    *_all(_IN_R1, ("eed", "ee")),
+    ("eedly", "ee", _IN_R1),
+    ("ingly", "", _VOWEL_BEFORE),
+    ("ying", "ie", _AFTER_ONE),
+    ("edly", "", _VOWEL_BEFORE),
+    ("eed", "ee", _IN_R1),
     *_all(_VOWEL_BEFORE, ("ing", ""), ("ed", "")),
 )
 _AFTER_1B: Final = (
-    *_all(_ALWAYS, ("past", "paste"), ("at", "ate"), ("bl", "ble"), ("iz", "ize")),
+    *_all(_ALWAYS, ("at", "ate"), ("bl", "ble"), ("iz", "ize")),
     *_all(_NOT_SHORT_ROOT, *((c + c, c) for c in "bdfgmnprt")),
     ("", "e", _SHORT_WORD),
 )
@@ -133,7 +142,9 @@ _STEPS: Final[tuple[tuple[_Rule, ...], ...]] = (
 )
 """In each the longest suffixes come first: of several that fit the longest counts."""
 _STEP_AFTER_1B = 4
-_LONG_PREFIXES: Final = ("gener", "commun", "arsen", "univers", "later", "emerg", "organ", "inter")
+_LONG_PREFIXES: Final = (
+    *("gener", "commun", "arsen", "past", "univers", "later", "emerg", "organ", "inter"),
+)
 """The first region begins after them."""
 
 
@@ -241,6 +252,8 @@ def _holds(
         return at >= r2 or (at >= r1 and not _ends_short(buffer, start, at, ending))
     if condition == _WHOLE_WORD:
         return n_before == 0
+    if condition == _AFTER_ONE:
+        return n_before == 1
     if condition == _AFTER_TWO:
         return n_before > 1
     if condition == _AFTER_CONSONANT:
@@ -303,8 +316,8 @@ def stem_english(buffer: Bytes, start: int, end: int) -> int:
                 if condition == _WHOLE_WORD:
                     return end
                 break
-            if condition != _WHOLE_WORD and condition != _AFTER_TWO:
-                break
+            if condition > _AFTER_TWO:
+                break  # the first three let a shorter suffix have its turn
     if has_y:
         for i in range(start, end):
             if buffer[i] == _BIG_Y:

@@ -25,7 +25,7 @@ from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 from colmem.function_words import FUNCTION_WORDS
 from colmem_kernels import analysis_state, reference_analysis
 
-ANALYSER_VERSION: Final = 3
+ANALYSER_VERSION: Final = 4
 
 SURFACE_WEIGHT: Final = 0.3
 """Weight of a plural as it stands beside that of its stem, chosen on the development sets."""
