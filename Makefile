@@ -44,6 +44,7 @@ bench: $(VENV)/.installed-dev
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/python docs/make_cli.py
+	$(BIN)/python docs/fill_readme.py
 
 # HotMem, the peer that snapshots are exchanged with, in an environment of its own.
 hotmem: $(VENV)/.installed-dev

@@ -37,7 +37,7 @@ def main(store: str) -> None:
     run("explore", store, "folder", "--narrow", "language=zh", "--limit", "4")
     run("list", store, "--folder", "/xquad/zh/oxygen", "--limit", "2")
     say("Answer a question from what is stored, with citations.")
-    run("recall", store, "Why does oxygen liquefy?", "--limit", "3")
+    run("recall", store, "How many points did the Panthers defense surrender?", "--limit", "3")
     say(f"The same calls from Python, in one process: median of {ROUNDS}.")
     timings(store)
 
@@ -70,7 +70,9 @@ def timings(store: str) -> None:
             "fetch, vector": lambda: engine.fetch(query="Tesla motor", mode="vector"),
             "explore": lambda: engine.explore(facet="folder"),
             "list, 100 items": engine.list,
-            "recall": lambda: engine.recall(question="Why does oxygen liquefy?"),
+            "recall": lambda: engine.recall(
+                question="How many points did the Panthers defense surrender?"
+            ),
         }
         for name, call in calls.items():
             seconds = []
