@@ -49,15 +49,16 @@ class Worker:
             When it takes too long; it goes on all the same, as an engine call cannot be broken off.
         """
         call = functools.partial(function, *args)
-        future = asyncio.get_running_loop().run_in_executor(self._short, call)
-        done, _ = await asyncio.wait([future], timeout=self.limits.timeout_seconds)
-        if not done:
-            future.add_done_callback(_forgive)
+        try:
+            async with asyncio.timeout(self.limits.timeout_seconds) as limit:
+                return await asyncio.get_running_loop().run_in_executor(self._short, call)
+        except TimeoutError:
+            if not limit.expired():
+                raise
             raise Unavailable(
                 f"no answer within {self.limits.timeout_seconds:g} seconds; a write may still be "
                 "done, and sending it again is safe"
-            )
-        return future.result()
+            ) from None
 
     async def run_long(self, function: Callable[..., Value], *args: Any) -> Value:
         """Call a function in a thread, for as long as it takes."""
@@ -217,12 +218,6 @@ def _throttled(send: Report) -> Report:
             send(fields)
 
     return report
-
-
-def _forgive(future: asyncio.Future[Any]) -> None:
-    # Its caller has gone; an error that nobody fetches would be logged as unhandled.
-    if not future.cancelled():
-        future.exception()
 
 
 def _line(fields: Fields) -> bytes:
