@@ -38,6 +38,17 @@ def main(store: str) -> None:
     run("list", store, "--folder", "/xquad/zh/oxygen", "--limit", "2")
     say("Answer a question from what is stored, with citations.")
     run("recall", store, "How many points did the Panthers defense surrender?", "--limit", "3")
+    say("Load a snapshot that HotMem made, and write a snapshot of it that HotMem reads.")
+    moved = str(Path(store).with_name("moved.colmem"))
+    written = str(Path(store).with_name("moved-snapshot"))
+    hydrated = f"{HERE.name}/hotmem-snapshot"
+    run("hydrate", moved, hydrated, "--embedder", "hotmem-hash-v1")
+    run("snapshot", moved, written)
+    run("verify", written)
+    same = (Path(written) / "memories.jsonl").read_bytes() == (
+        HERE / "hotmem-snapshot" / "memories.jsonl"
+    ).read_bytes()
+    sys.stdout.write(f"memories.jsonl is {'the same, byte for byte' if same else 'different'}\n")
     say(f"The same calls from Python, in one process: median of {ROUNDS}.")
     timings(store)
 

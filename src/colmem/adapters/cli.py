@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import click
 
 from colmem import ColmemError, __version__
-from colmem.adapters import reading, serving, upkeep, writing
+from colmem.adapters import moving, reading, serving, upkeep, writing
 from colmem.adapters.session import Session
 
 DONE, FAILED, USAGE = 0, 1, 2
@@ -78,7 +78,13 @@ def cli() -> None:
     """Keep a memory of documents, conversations and learnings in a directory, and find it again."""
 
 
-for command in (*writing.COMMANDS, *reading.COMMANDS, *upkeep.COMMANDS, *serving.COMMANDS):
+for command in (
+    *writing.COMMANDS,
+    *reading.COMMANDS,
+    *moving.COMMANDS,
+    *upkeep.COMMANDS,
+    *serving.COMMANDS,
+):
     cli.add_command(command)
 
 

@@ -43,6 +43,14 @@ class Progress:
         about = f"{count:,} {self._unit}, {count / (now - self._started):,.0f}/s"
         self._bar.update(self._task, completed=done, about=about)
 
+    def update_of(self, done: int, total: int) -> None:
+        """Take the state of work whose size shows only while it is under way."""
+        if total != self._total:
+            self._total = total
+            if self._bar is not None:
+                self._bar.update(self._task, total=total)
+        self.update(done)
+
     def __enter__(self) -> Progress:
         if sys.stderr.isatty():
             self._timer.start()
