@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 from explorer_store import Served
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from colmem.contract import MetaFilter, Reach
 
@@ -39,24 +39,20 @@ def test_items_are_listed_and_more_can_be_shown(page: Page, shared: Served) -> N
     assert ids(page) == [hit.id for hit in shared.engine.list().items]
 
 
-@pytest.mark.parametrize(
-    ("label", "mode"), [("Words", "keyword"), ("Meaning", "vector"), ("Both", "hybrid")]
-)
-def test_a_search_ranks_as_the_engine_does(
-    label: str, mode: str, page: Page, shared: Served
-) -> None:
-    page.get_by_role("radio", name=label).check()
+def test_a_search_ranks_as_the_engine_does(page: Page, shared: Served) -> None:
     search(page, "green tea")
-    wanted = shared.engine.fetch(query="green tea", mode=mode, limit=20).hits
-    expect(page.locator(".hit")).to_have_count(len(wanted))
-    assert ids(page) == [hit.id for hit in wanted]
-    first = page.locator(".hit").first
-    expect(first.locator("mark").first).to_have_text(re.compile("tea|green", re.IGNORECASE))
-    expect(first.locator(".score")).to_contain_text(f"score {wanted[0].score:.3f}")
+    for label, mode in (("Words", "keyword"), ("Meaning", "vector"), ("Both", "hybrid")):
+        page.get_by_role("radio", name=label).check()
+        wanted = shared.engine.fetch(query="green tea", mode=mode, limit=20).hits
+        first = page.locator(".hit").first
+        expect(first.locator(".score")).to_contain_text(f"score {wanted[0].score:.3f}")
+        expect(page.locator(".hit")).to_have_count(len(wanted))
+        assert ids(page) == [hit.id for hit in wanted]
+        expect(first.locator("mark").first).to_have_text(re.compile("tea|green", re.IGNORECASE))
 
 
 def test_words_are_marked_in_other_forms_and_scripts(page: Page) -> None:
-    search(page, "releases for Anns mornings")
+    search(page, "released for Anns mornings")
     assert {mark.lower() for mark in page.locator("mark").all_inner_texts()} >= {
         "release",
         "ann",
@@ -79,6 +75,28 @@ def test_a_score_is_taken_apart(page: Page, shared: Served) -> None:
         expect(row).to_contain_text(f"number {place + 1}")
         expect(row).to_contain_text(f"{leg[place].score:.3f}")
     expect(parts).to_contain_text("morning")
+
+
+def test_a_server_that_explains_is_asked(page: Page) -> None:
+    asked = []
+
+    def explain(route: Route) -> None:
+        asked.append(route.request.post_data_json)
+        route.fulfill(json={"terms": [{"term": "tea", "score": 1.5}], "cosine": 0.25})
+
+    page.route(
+        "**/v1/openapi.json", lambda route: route.fulfill(json={"paths": {"/v1/explain": 1}})
+    )
+    page.route("**/v1/explain", explain)
+    search(page, "tea")
+    page.get_by_role("button", name="Why is this number 2?").click()
+    page.get_by_text("What the engine says").click()
+    for text in ("term: tea", "score: 1.5", "cosine: 0.25"):
+        expect(page.locator("#parts-2 details")).to_contain_text(text)
+    second = page.locator(".hit").nth(1).get_attribute("data-id")
+    assert [(body["id"], body["query"], body["mode"]) for body in asked] == [
+        (second, "tea", "hybrid")
+    ]
 
 
 def test_drilling_down_narrows_counts_and_items(page: Page, shared: Served) -> None:

@@ -3,7 +3,7 @@
 
 const SPACELESS = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Hangul}]/u;
 const WORD = /[\p{L}\p{N}]+/gu;
-const ENDINGS = [/(?:ies|es|(?<!s)s)$/, /(?:ing|edly|ed|ly|ment|e|y)$/];
+const ENDINGS = [/(?:ies|es|(?<!s)s)$/, /(?:ied|ing|edly|ed|ly|ment|e|y)$/];
 const STEM_CHARS_MIN = 3;
 const COMMON = new Set(("a an and are as at be by did do does for from had has have he her his how i in is it its of "
   + "on or she that the their they this to was we were what when where which who why will with you").split(" "));

@@ -1,5 +1,5 @@
-// What a score is made of. A server that explains is asked; any other is asked for the rankings by
-// keyword and by meaning alone, and the hit's place and score in each are shown.
+// What a score is made of: the hit's place and score in the rankings by keyword and by meaning alone,
+// which every server can tell; and where the server offers /v1/explain, what that says.
 
 import { call } from "./api.js";
 import { bar, scoreText } from "./card.js";
@@ -7,6 +7,7 @@ import { count, el } from "./dom.js";
 import { placesOf, termsOf } from "./highlight.js";
 
 const DEPTH = 50;
+const EXPLAIN = "/v1/explain";
 const LEGS = { keyword: "By its words", vector: "By its meaning" };
 
 /** Fill a box with the parts of a hit's score under a search: {query, mode, filter, modes, best, legs}. */
@@ -15,8 +16,9 @@ export async function scoreParts(box, hit, rank, search) {
   box.replaceChildren(el("p", { class: "quiet" }, "Comparing rankings…"));
   const modes = Object.keys(LEGS).filter((mode) => search.modes.includes(mode));
   let legs;
+  let said;
   try {
-    legs = await Promise.all(modes.map((mode) => leg(mode, search)));
+    [said, ...legs] = await Promise.all([explanation(hit, search), ...modes.map((mode) => leg(mode, search))]);
   } catch (error) {
     box.replaceChildren(el("p", { class: "error" }, error.message));
     return;
@@ -28,11 +30,34 @@ export async function scoreParts(box, hit, rank, search) {
       : row(LEGS[mode], `number ${at + 1}`, legs[place][at].score, legs[place][0].score);
   });
   const words = [...new Set(placesOf(hit.text, termsOf(search.query)).map(([start, end]) => hit.text.slice(start, end).toLowerCase()))];
-  box.replaceChildren(
+  box.replaceChildren(...[
     el("table", {},
       el("caption", { class: "hidden" }, "Place and score in each ranking"),
       el("tbody", {}, row(`This list (${search.mode})`, `number ${rank}`, hit.score, search.best), rows)),
-    el("p", { class: "quiet" }, words.length ? `Words found: ${words.slice(0, 12).join(", ")}` : "No word of the query found."));
+    el("p", { class: "quiet" }, words.length ? `Words found: ${words.slice(0, 12).join(", ")}` : "No word of the query found."),
+    said && el("details", {}, el("summary", {}, "What the engine says"), tree(said)),
+  ].filter(Boolean));
+}
+
+let offered = null; // whether the server explains, asked once
+
+/** What the server says of a hit; null when it does not explain, or not this one. */
+async function explanation(hit, { query, mode, filter }) {
+  offered ??= call("v1/openapi.json").then((api) => EXPLAIN in api.paths);
+  try {
+    return (await offered) ? await call(EXPLAIN.slice(1), { query, mode, filter, limit: DEPTH, id: hit.id }) : null;
+  } catch {
+    return null; // the rankings still tell the most of it
+  }
+}
+
+/** Any JSON as nested lists. */
+function tree(value) {
+  if (value === null || typeof value !== "object") return el("span", {}, String(value));
+  return el("ul", { class: "said" }, Object.entries(value).map(([name, part]) => {
+    const label = Array.isArray(value) ? null : el("span", { class: "quiet" }, `${name.replaceAll("_", " ")}: `);
+    return el("li", {}, label, tree(part));
+  }));
 }
 
 // A ranking is the same for all hits of a search, so it is asked for once.
