@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP_FLAGS := --quiet --disable-pip-version-check
 STORE := .run/xquad.colmem
 
-.PHONY: run test lint format types imports pytest test-slow bench docs hotmem clean help
+.PHONY: run test lint format types imports pytest test-slow bench docs hotmem chromium clean help
 
 help:
 	@echo "make run | test | lint | types | imports | pytest | test-slow | bench | docs | format | clean"
@@ -33,10 +33,10 @@ types: $(VENV)/.installed-dev
 imports: $(VENV)/.installed-dev
 	$(BIN)/lint-imports --no-logo
 
-pytest: $(VENV)/.installed-dev hotmem
+pytest: $(VENV)/.installed-dev hotmem chromium
 	$(BIN)/pytest -q -m "not slow" -W error
 
-test-slow: $(VENV)/.installed-dev hotmem
+test-slow: $(VENV)/.installed-dev hotmem chromium
 	$(BIN)/pytest -q -m slow -W error
 
 bench: $(VENV)/.installed-dev
@@ -49,6 +49,10 @@ docs: $(VENV)/.installed-dev
 # HotMem, the peer that snapshots are exchanged with, in an environment of its own.
 hotmem: $(VENV)/.installed-dev
 	@$(BIN)/python bench/peer_env.py >/dev/null
+
+# The browser that the explorer's tests drive; Debian's is installed when there is none.
+chromium: $(VENV)/.installed-dev
+	@$(BIN)/python tests/explorer/chromium.py
 
 clean:
 	rm -rf $(VENV) .run .mypy_cache .ruff_cache .pytest_cache .hypothesis \
