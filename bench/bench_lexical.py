@@ -164,16 +164,16 @@ def timed(function, queries):
     }
 
 
-def ours(texts, queries, folder, threads):
+def ours(texts, queries, folder):
     made = list(batches(texts))
-    index = LexicalIndex(Path(folder), threads=threads)
+    index = LexicalIndex(Path(folder))
     with Clock() as clock:
         for batch in made:
             index.add(batch)
         index.commit(len(texts))
         index.flush()
     result = {
-        "name": f"colmem, {threads} threads",
+        "name": "colmem",
         "texts_per_s": len(texts) / clock.wall,
         "cpu_us_text": 1e6 * clock.cpu / len(texts),
         "bytes_per_text": size_of(folder) / len(texts),
@@ -186,10 +186,12 @@ def ours(texts, queries, folder, threads):
 
             analyser.analyse_query.cache_clear()
             result[f"k={k}, {name}"] = timed(search, queries)
+    n_segments = index._view.searcher.num_segments
     index.close()
     with Clock() as clock:
         LexicalIndex(Path(folder)).close()
-    result["open_ms"] = 1e3 * clock.cpu
+    result["open_cpu_ms"] = 1e3 * clock.cpu
+    result["segments"] = n_segments
     return result
 
 
@@ -210,8 +212,7 @@ def main():
     lines = []
     for run in (
         lambda folder: bare(texts, queries, folder, stored=False, heap=args.heap),
-        lambda folder: ours(texts, queries, folder, 2),
-        lambda folder: ours(texts, queries, folder, 1),
+        lambda folder: ours(texts, queries, folder),
         lambda folder: bare(texts, queries, folder, stored=True, heap=args.heap),
     ):
         with tempfile.TemporaryDirectory() as folder:

@@ -8,12 +8,11 @@ between any two steps; hits come best first, equal scores in order of storing.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from tantivy import (
@@ -26,7 +25,6 @@ from tantivy import (
     Query,
     Schema,
     SchemaBuilder,
-    Searcher,
     TextAnalyzerBuilder,
     Tokenizer,
 )
@@ -54,11 +52,19 @@ from colmem.index.lexical_filter import (
     filter_queries,
     meta_terms,
 )
-from colmem.schema import Candidates, RowIds, Scores
+from colmem.index.lexical_rank import (
+    NO_CANDIDATES,
+    QUERY_TERMS_MAX,
+    ROW_FIELD,
+    View,
+    best,
+    rarest,
+    rows_of,
+)
+from colmem.schema import Candidates, RowIds
 
 _TEXT_FIELD: Final = "text"
 _SINGLES_FIELD: Final = "singles"
-_ROW_FIELD: Final = "row"
 _TOKENIZER: Final = "terms"
 _NEVER_COMMITTED: Final = -1
 _WRITER_BYTES: Final = 256 << 20
@@ -68,27 +74,8 @@ _SEGMENT_ROWS: Final = 160_000
 _SEGMENT_ROWS_LESS: Final = 1000
 """A bulk load is cut into segments each so much smaller than the one before. Tantivy ranks equal
 scores by size of segment first, so this makes its order that of storing."""
-QUERY_TERMS_MAX: Final = 256
-"""Distinct terms of a query that are searched for: those held by the fewest items."""
 _QUERY_TERMS_WEIGHED_MAX: Final = 4096
 """Distinct terms of a very long query whose frequencies are looked up to choose among them."""
-_OVERFETCH_FACTOR: Final = 8
-_NO_ROWS: Final = np.empty(0, np.int64)
-
-
-_Term = tuple[str, str, float]
-"""A field, a term in it and its weight."""
-
-
-class _View(NamedTuple):
-    """A committed state of the index, and what is known about it as a whole.
-
-    segment_rows : the first row of each segment; within a segment rows ascend
-    """
-
-    searcher: Searcher
-    n_docs: int
-    segment_rows: list[int]
 
 
 def _schema() -> Schema:
@@ -96,7 +83,7 @@ def _schema() -> Schema:
     builder.add_text_field(_TEXT_FIELD, tokenizer_name=_TOKENIZER, index_option="freq")
     builder.add_text_field(_SINGLES_FIELD, tokenizer_name=_TOKENIZER, index_option="freq")
     builder.add_text_field(META_FIELD, tokenizer_name=_TOKENIZER, index_option="basic")
-    builder.add_unsigned_field(_ROW_FIELD, indexed=True, fast=True)
+    builder.add_unsigned_field(ROW_FIELD, indexed=True, fast=True)
     for name in (SECONDS_FIELD, NANOS_FIELD, EXPIRES_FIELD):
         builder.add_integer_field(name, fast=True)
     return builder.build()
@@ -112,11 +99,11 @@ class LexicalIndex:
 
     watermark: int
     """Every row below it is in the committed index, or was deleted."""
+    _n_pending: int  # rows added to the segment being made
+    _n_segments_cut: int
 
     def __init__(self, folder: Path | None, *, read_only: bool = False, threads: int = 2) -> None:
         del threads  # of the engine; indexing takes one beside the caller's
-        self._n_pending = 0  # rows added to the segment being made
-        self._n_segments_cut = 0
         self._writer: IndexWriter | None = None
         self._overlay: tempfile.TemporaryDirectory[str] | None = None
         self._expires_first: int | None = None  # the earliest time at which any item expires
@@ -140,7 +127,7 @@ class LexicalIndex:
         terms, singles = analyse_items(batch.column("text"))
         columns = [
             batch.column(name).to_pylist()
-            for name in (_ROW_FIELD, SECONDS_FIELD, NANOS_FIELD, EXPIRES_FIELD)
+            for name in (ROW_FIELD, SECONDS_FIELD, NANOS_FIELD, EXPIRES_FIELD)
         ]
         cut = self._segment_rows() - self._n_pending
         with self._writing() as writer:
@@ -149,8 +136,9 @@ class LexicalIndex:
             ):
                 if i == cut:
                     writer.commit()
+                    self.watermark = row
                 document = Document()
-                document.add_unsigned(_ROW_FIELD, row)
+                document.add_unsigned(ROW_FIELD, row)
                 document.add_text(_TEXT_FIELD, text)
                 document.add_text(META_FIELD, meta)
                 if chars:
@@ -175,7 +163,7 @@ class LexicalIndex:
         """Take rows out; they are gone after the next commit. Unknown rows are no error."""
         if len(rows):
             # By query: a deletion by term takes a row for a signed integer and finds nothing.
-            wanted = Query.term_set_query(self._schema, _ROW_FIELD, rows.tolist())
+            wanted = Query.term_set_query(self._schema, ROW_FIELD, rows.tolist())
             with self._writing() as writer:
                 writer.delete_documents_by_query(wanted)
 
@@ -198,7 +186,8 @@ class LexicalIndex:
 
     def clear(self) -> None:
         """Start anew with nothing in it and watermark 0; reads see the old state until a commit."""
-        self._drop_writer()
+        with suppress(LexicalDamagedError):  # what is dropped may be past saving
+            self._drop_writer()
         if self._folder is not None:
             empty(self._folder)
         self._open(is_new=False)
@@ -259,21 +248,21 @@ class LexicalIndex:
         view = self._view
         text = self._text_query(view, query, keep_function_words)
         if text is None or view.n_docs == 0 or k <= 0:
-            return Candidates(_NO_ROWS, np.empty(0, np.float32))
+            return NO_CANDIDATES
         conditions = self._conditions(view, filter, now_s)
         wanted = text if not conditions else Query.boolean_query([(Occur.Must, text), *conditions])
         with damage_as_error("searching"):
-            return _best(view, wanted, k)
+            return best(view, wanted, k)
 
     def matching_rows(self, filter: MetaFilter, now_s: int) -> RowIds:
         """All rows the filter alone admits that have not expired, ascending. int64 (n,)."""
         view = self._view
         if view.n_docs == 0:
-            return _NO_ROWS
+            return NO_CANDIDATES.rows
         conditions = [(Occur.Must, Query.all_query()), *self._conditions(view, filter, now_s)]
         with damage_as_error("reading rows"):
             hits = view.searcher.search(Query.boolean_query(conditions), view.n_docs, count=False)
-            rows = _rows_of(view.searcher, [address for _, address in hits.hits])
+            rows = rows_of(view.searcher, [address for _, address in hits.hits])
         rows.sort()
         return rows
 
@@ -288,13 +277,13 @@ class LexicalIndex:
 
     # Parts.
 
-    def _text_query(self, view: _View, query: str, keep_function_words: bool) -> Query | None:
+    def _text_query(self, view: View, query: str, keep_function_words: bool) -> Query | None:
         wanted = analyse_query(query, keep_function_words=keep_function_words)
         terms = [(_TEXT_FIELD, term, 1.0) for term in wanted.terms]
         terms += [(_SINGLES_FIELD, char, 1.0) for char in wanted.singles]
         terms += [(_TEXT_FIELD, word, SURFACE_WEIGHT) for word in wanted.surfaces]
         if len(terms) > QUERY_TERMS_MAX:
-            terms = _rarest(view.searcher, terms[:_QUERY_TERMS_WEIGHED_MAX])
+            terms = rarest(view.searcher, terms[:_QUERY_TERMS_WEIGHED_MAX])
         parts = []
         for field, term, weight in terms:
             part = Query.term_query(self._schema, field, term, "freq")
@@ -303,7 +292,7 @@ class LexicalIndex:
             return parts[0] if parts else None
         return Query.boolean_query([(Occur.Should, part) for part in parts])
 
-    def _conditions(self, view: _View, filter: MetaFilter, now_s: int) -> list[tuple[Occur, Query]]:
+    def _conditions(self, view: View, filter: MetaFilter, now_s: int) -> list[tuple[Occur, Query]]:
         schema = self._schema
         conditions = [(Occur.Must, query) for query in filter_queries(schema, filter)]
         if self._expires_first is not None and self._expires_first <= now_s:
@@ -316,6 +305,8 @@ class LexicalIndex:
         Unless this object is new, reads go on in the state they know.
         """
         self.watermark = 0
+        self._n_pending = 0
+        self._n_segments_cut = 0
         state = None
         if self._folder is not None:
             state = read_state(self._folder)
@@ -327,7 +318,7 @@ class LexicalIndex:
         with damage_as_error("opening it"):
             path = None if self._folder is None else str(self._folder)
             # Sorted, so that within a segment the order of documents is the order of storing.
-            self._index = Index(self._schema, path=path, sort_by_field=_ROW_FIELD)
+            self._index = Index(self._schema, path=path, sort_by_field=ROW_FIELD)
             self._index.config_reader("manual")
             self._index.register_tokenizer(
                 _TOKENIZER, TextAnalyzerBuilder(Tokenizer.whitespace()).build()
@@ -343,7 +334,7 @@ class LexicalIndex:
             return state.watermark
         # A crash came between tantivy's commit and the record of it. Rows are added in order, so
         # the last one tells how far the index goes.
-        last = self._extreme(_ROW_FIELD, Order.Desc)
+        last = self._extreme(ROW_FIELD, Order.Desc)
         return 0 if last is None else last + 1
 
     def _extreme(self, field: str, order: Order) -> int | None:
@@ -357,8 +348,8 @@ class LexicalIndex:
         self._index.reload()
         searcher = self._index.searcher()
         firsts = [DocAddress(segment, 0) for segment in range(searcher.num_segments)]
-        segment_rows = _rows_of(searcher, firsts).tolist()
-        self._view = _View(searcher, searcher.num_docs, segment_rows)
+        segment_rows = rows_of(searcher, firsts).tolist()
+        self._view = View(searcher, searcher.num_docs, segment_rows)
 
     @contextmanager
     def _writing(self) -> Iterator[IndexWriter]:
@@ -380,57 +371,8 @@ class LexicalIndex:
         return _SEGMENT_ROWS - _SEGMENT_ROWS_LESS * (self._n_segments_cut % 100)
 
     def _drop_writer(self) -> None:
-        if self._writer is not None:
-            self._writer.rollback()
-            self._writer.wait_merging_threads()
-            self._writer = None
-
-
-def _rarest(searcher: Searcher, terms: list[_Term]) -> list[_Term]:
-    """The terms held by the fewest items, of those any item holds, in the order given."""
-    counts = [searcher.doc_freq(field, term) for field, term, _ in terms]
-    ranked = sorted((count, at) for at, count in enumerate(counts) if count)
-    return [terms[at] for at in sorted(at for _, at in ranked[:QUERY_TERMS_MAX])]
-
-
-def _rows_of(searcher: Searcher, addresses: Sequence[DocAddress]) -> RowIds:
-    return np.array(searcher.fast_field_values(_ROW_FIELD, list(addresses)), np.int64)
-
-
-def _best(view: _View, query: Query, k: int) -> Candidates:
-    """The k best hits, equal scores by row.
-
-    Tantivy breaks ties by segment, then by position in it; positions are in order of storing, but
-    segments are in order of size. So hits are fetched until none of the score at the last place
-    that is still unseen can have a smaller row.
-    """
-    is_one_segment = len(view.segment_rows) == 1
-    limit = min(k, view.n_docs)
-    while True:
-        hits = view.searcher.search(query, limit, count=False).hits
-        if not hits:
-            return Candidates(_NO_ROWS, np.empty(0, np.float32))
-        held, addresses = zip(*hits, strict=True)
-        rows, scores = _rows_of(view.searcher, addresses), np.array(held, np.float32)
-        if is_one_segment:
-            return Candidates(rows, scores)
-        if (
-            len(hits) < limit
-            or limit == view.n_docs
-            or not _ties_unseen(view, addresses[-1].segment_ord, rows, scores, k)
-        ):
-            break
-        limit = min(limit * _OVERFETCH_FACTOR, view.n_docs)
-    order = np.lexsort((rows, -scores))[:k]
-    return Candidates(rows[order], scores[order])
-
-
-def _ties_unseen(view: _View, last_segment: int, rows: RowIds, scores: Scores, k: int) -> bool:
-    """Whether a hit not fetched may belong before one of the first k fetched."""
-    if scores[-1] < scores[k - 1]:
-        return False
-    is_tied = scores == scores[-1]
-    n_kept = k - int(np.count_nonzero(~is_tied))
-    last_kept = np.partition(rows[is_tied], n_kept - 1)[n_kept - 1]
-    unseen = [int(rows[-1]), *view.segment_rows[last_segment + 1 :]]
-    return bool(last_kept > min(unseen))
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            with damage_as_error("closing it"):
+                writer.rollback()
+                writer.wait_merging_threads()

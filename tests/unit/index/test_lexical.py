@@ -11,7 +11,8 @@ from item_batches import batch_of
 from colmem.contract import MetaFilter, Reach
 from colmem.index import lexical as module
 from colmem.index.analyser import SURFACE_WEIGHT, analyse_items, analyse_query
-from colmem.index.lexical import QUERY_TERMS_MAX, LexicalIndex
+from colmem.index.lexical import LexicalIndex
+from colmem.index.lexical_rank import QUERY_TERMS_MAX
 
 NOW_S = 1_700_000_000
 K1, B = 1.2, 0.75

@@ -95,6 +95,7 @@ def test_a_cut_of_a_bulk_load_that_crashed_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_SEGMENT_ROWS", 8)
     index = LexicalIndex(tmp_path)
     index.add(batch_of(["owl"] * 10))
+    assert index.watermark == 8
     index._writer.rollback()  # as a kill would
     index.close()
     assert state(tmp_path) == (8, list(range(8)))

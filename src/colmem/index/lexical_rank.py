@@ -1,0 +1,85 @@
+"""Hits of tantivy as rows, best first, equal scores in order of storing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from tantivy import DocAddress, Query, Searcher
+
+from colmem.schema import Candidates, RowIds, Scores
+
+ROW_FIELD: Final = "row"
+QUERY_TERMS_MAX: Final = 256
+"""Distinct terms of a query that are searched for: those held by the fewest items."""
+
+_OVERFETCH_FACTOR: Final = 8
+
+Term = tuple[str, str, float]
+"""A field, a term in it and its weight."""
+
+
+class View(NamedTuple):
+    """A committed state of the index, and what is known about it as a whole.
+
+    segment_rows : the first row of each segment; within a segment rows ascend
+    """
+
+    searcher: Searcher
+    n_docs: int
+    segment_rows: list[int]
+
+
+NO_CANDIDATES: Final = Candidates(np.empty(0, np.int64), np.empty(0, np.float32))
+
+
+def rarest(searcher: Searcher, terms: list[Term]) -> list[Term]:
+    """The terms held by the fewest items, of those any item holds, in the order given."""
+    counts = [searcher.doc_freq(field, term) for field, term, _ in terms]
+    ranked = sorted((count, at) for at, count in enumerate(counts) if count)
+    return [terms[at] for at in sorted(at for _, at in ranked[:QUERY_TERMS_MAX])]
+
+
+def rows_of(searcher: Searcher, addresses: Sequence[DocAddress]) -> RowIds:
+    """The rows of documents. int64 (n,)."""
+    return np.array(searcher.fast_field_values(ROW_FIELD, list(addresses)), np.int64)
+
+
+def best(view: View, query: Query, k: int) -> Candidates:
+    """The k best hits, equal scores by row.
+
+    Tantivy breaks ties by segment, then by position in it; positions are in order of storing, but
+    segments are in order of size. So hits are fetched until none of the score at the last place
+    that is still unseen can have a smaller row.
+    """
+    is_one_segment = len(view.segment_rows) == 1
+    limit = min(k, view.n_docs)
+    while True:
+        hits = view.searcher.search(query, limit, count=False).hits
+        if not hits:
+            return NO_CANDIDATES
+        held, addresses = zip(*hits, strict=True)
+        rows, scores = rows_of(view.searcher, addresses), np.array(held, np.float32)
+        if is_one_segment:
+            return Candidates(rows, scores)
+        if (
+            len(hits) < limit
+            or limit == view.n_docs
+            or not _ties_unseen(view, addresses[-1].segment_ord, rows, scores, k)
+        ):
+            break
+        limit = min(limit * _OVERFETCH_FACTOR, view.n_docs)
+    order = np.lexsort((rows, -scores))[:k]
+    return Candidates(rows[order], scores[order])
+
+
+def _ties_unseen(view: View, last_segment: int, rows: RowIds, scores: Scores, k: int) -> bool:
+    """Whether a hit not fetched may belong before one of the first k fetched."""
+    if scores[-1] < scores[k - 1]:
+        return False
+    is_tied = scores == scores[-1]
+    n_kept = k - int(np.count_nonzero(~is_tied))
+    last_kept = np.partition(rows[is_tied], n_kept - 1)[n_kept - 1]
+    unseen = [int(rows[-1]), *view.segment_rows[last_segment + 1 :]]
+    return bool(last_kept > min(unseen))
