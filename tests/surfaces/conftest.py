@@ -4,9 +4,6 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-
-pytest.importorskip("uvicorn", reason="the surfaces are extras")
-
 from surface_parts import Server, serving
 
 import colmem

@@ -19,6 +19,7 @@ from colmem.contract import ConfigError
 _KEEP_ALIVE_SECONDS: Final = 30
 _START_SECONDS: Final = 30
 _BACKLOG: Final = 512
+_CONNECTIONS_PER_REQUEST: Final = 4  # idle ones count too; beyond, uvicorn itself answers 503
 
 
 def serve(engine: Any, settings: ServerSettings, ready: Callable[[str], None]) -> None:
@@ -82,6 +83,7 @@ def _server(app: ASGIApp, settings: ServerSettings) -> uvicorn.Server:
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        limit_concurrency=_CONNECTIONS_PER_REQUEST * settings.limits.requests_max,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=settings.limits.shutdown_seconds,
     )
