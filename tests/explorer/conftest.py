@@ -5,10 +5,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import chromium
 import pytest
-from explorer_store import Serve, Served, filled, serving
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
+
+from explorer import chromium
+from explorer.store import Serve, Served, filled, serving
 
 FLAGS = (
     "--no-sandbox",

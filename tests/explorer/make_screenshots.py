@@ -1,4 +1,4 @@
-"""Takes the pictures of the explorer: python tests/explorer/make_screenshots.py.
+"""Takes the pictures of the explorer: PYTHONPATH=tests python -m explorer.make_screenshots.
 
 They go to docs/screenshots/ and show the bundled XQuAD paragraphs and a few notes.
 """
@@ -8,11 +8,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import chromium
-from explorer_store import filled, serving
 from playwright.sync_api import Page, expect, sync_playwright
 
 from colmem.contract import StoreItem, decode
+from explorer import chromium
+from explorer.store import filled, serving
 
 TOP = Path(__file__).parents[2]
 TARGET = TOP / "docs" / "screenshots"

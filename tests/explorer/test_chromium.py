@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-import chromium
 import pytest
+
+from explorer import chromium
 
 
 def test_without_a_browser_or_apt_it_says_how_to_get_one(

@@ -5,8 +5,9 @@ from typing import Any, Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from explorer_store import Served
 from playwright.sync_api import Page, expect
+
+from explorer.store import Served
 
 Visit = Callable[..., Page]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
-from explorer_store import Served
 from playwright.sync_api import Locator, Page, Route, expect
 
 from colmem.contract import MetaFilter, Reach
+from explorer.store import Served
 
 Visit = Callable[..., Page]
 

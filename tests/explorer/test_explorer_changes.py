@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from explorer_store import Serve, filled
 from playwright.sync_api import Page, expect
 
 import colmem
@@ -12,6 +11,7 @@ from colmem.adapters.http import work
 from colmem.adapters.http.tokens import Token
 from colmem.contract import MetaFilter, Namespace, Reach
 from colmem.tools import ToolScope
+from explorer.store import Serve, filled
 
 Visit = Callable[..., Page]
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from explorer_store import Serve, Served
 
 from colmem.adapters.http.explorer.routes import ADDRESSES
 from colmem.adapters.http.tokens import Token
 from colmem.reference import ReferenceEngine
+from explorer.store import Serve, Served
 
 TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "/": "text/html"}
 
