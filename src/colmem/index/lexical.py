@@ -275,9 +275,39 @@ class LexicalIndex:
         wanted = analyse_query(query)
         return wanted.terms + wanted.surfaces + wanted.singles
 
+    def explain(
+        self, query: str, rows: RowIds, *, keep_function_words: bool = False
+    ) -> list[dict[str, float]]:
+        """What each term of a query adds to the score of each row that holds it."""
+        view = self._view
+        parts: list[dict[str, float]] = [{} for _ in rows]
+        if len(rows) == 0 or view.n_docs == 0:
+            return parts
+        place = {row: i for i, row in enumerate(rows.tolist())}
+        those = Query.const_score_query(
+            Query.term_set_query(self._schema, ROW_FIELD, rows.tolist()), 0.0
+        )
+        for term, part in self._query_parts(view, query, keep_function_words):
+            both = Query.boolean_query([(Occur.Must, part), (Occur.Must, those)])
+            with damage_as_error("explaining"):
+                found = best(view, both, len(rows))
+            for row, score in zip(found.rows.tolist(), found.scores.tolist(), strict=True):
+                held = parts[place[row]]
+                held[term] = held.get(term, 0.0) + score
+        return parts
+
     # Parts.
 
     def _text_query(self, view: View, query: str, keep_function_words: bool) -> Query | None:
+        parts = [part for _, part in self._query_parts(view, query, keep_function_words)]
+        if len(parts) <= 1:
+            return parts[0] if parts else None
+        return Query.boolean_query([(Occur.Should, part) for part in parts])
+
+    def _query_parts(
+        self, view: View, query: str, keep_function_words: bool
+    ) -> list[tuple[str, Query]]:
+        """Each term of a query with the query for it alone."""
         wanted = analyse_query(query, keep_function_words=keep_function_words)
         terms = [(_TEXT_FIELD, term, 1.0) for term in wanted.terms]
         terms += [(_SINGLES_FIELD, char, 1.0) for char in wanted.singles]
@@ -287,10 +317,8 @@ class LexicalIndex:
         parts = []
         for field, term, weight in terms:
             part = Query.term_query(self._schema, field, term, "freq")
-            parts.append(part if weight == 1.0 else Query.boost_query(part, weight))
-        if len(parts) <= 1:
-            return parts[0] if parts else None
-        return Query.boolean_query([(Occur.Should, part) for part in parts])
+            parts.append((term, part if weight == 1.0 else Query.boost_query(part, weight)))
+        return parts
 
     def _conditions(self, view: View, filter: MetaFilter, now_s: int) -> list[tuple[Occur, Query]]:
         schema = self._schema

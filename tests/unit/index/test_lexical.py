@@ -258,6 +258,23 @@ def test_the_terms_of_a_query_can_be_asked_for(index):
     assert index.explain_terms("the owls of 水") == ["owl", "水", "owls", "水"]
 
 
+def test_parts_of_a_score_add_up_to_it(index):
+    fill(index, ["two owls at 水", "owl tide", "tide", "水曜"])
+    query = "the owls and 水 of a tide"
+    found = search(index, query)
+    parts = index.explain(query, found.rows)
+    by_row = dict(zip(found.rows.tolist(), parts, strict=True))
+    assert {row: set(part) for row, part in by_row.items()} == {
+        0: {"owl", "owls", "水"},
+        1: {"owl", "tide"},
+        2: {"tide"},
+        3: {"水"},
+    }
+    np.testing.assert_allclose([sum(part.values()) for part in parts], found.scores, rtol=1e-6)
+    assert index.explain("...", found.rows) == [{}] * 4
+    assert index.explain("owl", found.rows[:0]) == []
+
+
 def test_readers_see_whole_states_while_a_writer_adds(index):
     fill(index, ["owl start"])
     stop = threading.Event()
