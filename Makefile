@@ -9,10 +9,10 @@ BIN := $(VENV)/bin
 PIP_FLAGS := --quiet --disable-pip-version-check
 STORE := .run/xquad.colmem
 
-.PHONY: run test lint format types imports pytest test-slow bench docs hotmem chromium clean help
+.PHONY: run test lint format types imports pytest test-slow test-browser bench docs hotmem chromium clean help
 
 help:
-	@echo "make run | test | lint | types | imports | pytest | test-slow | bench | docs | format | clean"
+	@echo "make run | test | test-slow | test-browser | lint | types | imports | pytest | test-slow | bench | docs | format | clean"
 
 run: $(VENV)/.installed
 	@$(BIN)/python data/tour.py $(STORE)
@@ -34,10 +34,16 @@ imports: $(VENV)/.installed-dev
 	$(BIN)/lint-imports --no-logo
 
 pytest: $(VENV)/.installed-dev hotmem chromium
-	$(BIN)/pytest -q -m "not slow" -W error
+	$(BIN)/pytest -q -m "not slow" -W error --ignore=tests/explorer
 
 test-slow: $(VENV)/.installed-dev hotmem chromium
-	$(BIN)/pytest -q -m slow -W error
+	$(BIN)/pytest -q -m slow -W error --ignore=tests/explorer
+
+# The web explorer in a real browser; CHROMIUM=/path/to/it names another one.
+test-browser: $(VENV)/.installed-dev
+	@$(BIN)/python -m pip install $(PIP_FLAGS) --editable '.[browser]'
+	@$(BIN)/python tests/explorer/chromium.py
+	$(BIN)/pytest -q -W error tests/explorer
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/pytest -o addopts=--strict-markers -q bench --benchmark-only
