@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from colmem.contract import (
     ColmemError,
@@ -198,9 +199,11 @@ def to_arrow(
         schema = schema.append(pa.field("embedding", pa.list_(pa.float32(), store.dim)))
     where = condition(filter, now_s=int(time.time()))
     read_names = names if "row" in names or not embeddings else [*names, "row"]
+    with store.level_table() as table:
+        read = table.read(where, columns=read_names)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for batch in store.table.read(where, columns=read_names):
+        for batch in read:
             arrays = [batch.column(name) for name in names]
             if embeddings:
                 vectors = store.vectors.take(batch.column("row").to_numpy())
@@ -245,11 +248,20 @@ def _values(column: pa.Array, field: str, name: str, position: int) -> list[Any]
     if field == "observed_at":
         return _times(column, name, position)
     try:
-        return list(column.cast(_ARROW_TYPES.get(field, pa.string())).to_pylist())
+        values = list(column.cast(_ARROW_TYPES.get(field, pa.string())).to_pylist())
+        if field == "tags":
+            _refuse_null_tags(values, name, position)
+        return values
     except pa.ArrowException as error:
         raise InvalidRequest(
             f"column {name!r} is {column.type} and cannot be read as {field}: {error}"
         ) from error
+
+
+def _refuse_null_tags(values: list[list[str | None] | None], name: str, position: int) -> None:
+    for i, tags in enumerate(values):
+        if tags and None in tags:
+            raise InvalidRequest(f"$[{position + i}].{name}: a tag is null, expected a string")
 
 
 def _times(column: pa.Array, name: str, position: int) -> list[Timestamp | None]:
@@ -358,12 +370,17 @@ def _vectors(column: pa.Array, dim: int, name: str) -> Vectors:
     """Embeddings of a list column, L2-normalised: float32 (n, dim)."""
     if column.null_count:
         raise InvalidRequest(f"column {name!r} has {column.null_count} rows without an embedding")
-    flat = column.flatten()
-    if len(flat) != len(column) * dim:
+    try:
+        flat = column.cast(pa.list_(pa.float32())).flatten()
+    except pa.ArrowException as error:
+        raise InvalidRequest(
+            f"column {name!r} is {column.type}, expected lists of {dim} floats as embeddings"
+        ) from error
+    if pc.any(pc.not_equal(pc.list_value_length(column), dim)).as_py():
         raise InvalidRequest(
             f"column {name!r} holds embeddings of other lengths than the store's {dim} dimensions"
         )
-    vectors = flat.cast(pa.float32()).to_numpy(zero_copy_only=False).reshape(len(column), dim)
+    vectors = flat.to_numpy(zero_copy_only=False).reshape(len(column), dim)
     if not np.isfinite(vectors).all():
         raise InvalidRequest(f"column {name!r} holds an embedding that is not finite")
     return normalised(vectors)

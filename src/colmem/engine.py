@@ -190,8 +190,7 @@ class Engine:
         request.validate()
         key = cursors.digest(request.mode, request.filter, request.query)
         offset = 0 if request.cursor is None else cursors.decode_position(request.cursor, key)
-        opened = self._opened
-        rows, scores, has_more = self._ranked_page(opened, request, offset)
+        opened, (rows, scores, has_more) = self._ranked_page(request, offset)
         cursor = cursors.encode_position(key, offset + len(rows)) if has_more else None
         found = zip(opened.store.read(rows), scores.tolist(), strict=True)
         return FetchPage([stored.hit_of(row, score) for row, score in found], cursor)
@@ -248,9 +247,12 @@ class Engine:
         columns : names of schema.ITEMS (default all); embeddings : add a column ``embedding`` of
         float32 fixed-size lists. Returns a pyarrow.RecordBatchReader.
         """
-        store = self._opened.store
-        store.flush_table()
-        return bulk.to_arrow(store, filter or MetaFilter(), columns, embeddings=embeddings)
+        while True:
+            store = self._opened.store
+            try:
+                return bulk.to_arrow(store, filter or MetaFilter(), columns, embeddings=embeddings)
+            except StoreReplaced:
+                self._await_rewrite()
 
     def sql(self, query: str, params: Sequence[Any] | None = None) -> Any:
         """Answer one SELECT over the table ``items`` as a pyarrow.Table, expired rows included."""
@@ -286,16 +288,17 @@ class Engine:
         progress
             Called with the number of records written since the last call.
         """
-        return transfer.write_snapshot(
-            self._opened,
-            path,
-            format=format,
-            attach=attach,
-            base_dir=base_dir,
-            filter=filter,
-            since=since,
-            progress=progress,
-        )
+        with self._rewriting:  # compaction waits
+            return transfer.write_snapshot(
+                self._opened,
+                path,
+                format=format,
+                attach=attach,
+                base_dir=base_dir,
+                filter=filter,
+                since=since,
+                progress=progress,
+            )
 
     def hydrate(
         self, path: str | Path, *, progress: Callable[[int, int], object] | None = None
@@ -310,7 +313,8 @@ class Engine:
         SnapshotChecksumError
             When it does not verify; the store is as it was.
         """
-        return transfer.load_snapshot(self._opened, path, progress)
+        with self._rewriting:  # compaction waits
+            return transfer.load_snapshot(self._opened, path, progress)
 
     def records(self, filter: MetaFilter | None = None) -> Iterator[dict[str, Any]]:
         """The snapshot record of every admitted item, in order of id; embeddings as bytes."""
@@ -365,14 +369,18 @@ class Engine:
 
     # Inside.
 
-    @staticmethod
-    def _ranked_page(opened: Opened, request: FetchRequest, offset: int) -> Page:
+    def _ranked_page(self, request: FetchRequest, offset: int) -> tuple[Opened, Page]:
+        """A page and the store its rows belong to; a damaged lexical index is built anew."""
+        opened = self._opened
         ranker = Ranker(opened.store, opened.embedder, opened.ranking)
         try:
-            return ranker.page(request, offset)
+            return opened, ranker.page(request, offset)
         except LexicalDamagedError:
             opened.store.distrust_lexical()
-        return ranker.page(request, offset)
+        except StoreReplaced:
+            self._await_rewrite()
+            return self._ranked_page(request, offset)
+        return opened, ranker.page(request, offset)
 
     def _write(self, items: Sequence[StoreItem]) -> Receipts:
         written = self._write_rows(items, None, is_bulk=False)

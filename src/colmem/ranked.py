@@ -67,9 +67,9 @@ class Ranker:
 
     def _substring(self, query: str, k: int, filter: MetaFilter, view: View) -> Candidates:
         """Rows whose text holds a query without any term (punctuation) as it stands."""
-        store = self._store
-        store.flush_table()
-        rows = store.table.rows(condition(filter, now_s=int(time.time())), holding=query.strip())
+        where = condition(filter, now_s=int(time.time()))
+        with self._store.level_table() as table:
+            rows = table.rows(where, holding=query.strip())
         rows = rows[rows < view.n_rows]
         rows = rows[view.live[rows] != 0][:k]
         return Candidates(rows, np.ones(len(rows), np.float32))

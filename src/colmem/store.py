@@ -74,8 +74,11 @@ Pieces = tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]]  # flat ids, (n + 
 PiecesOf = Callable[[Sequence[str]], Pieces]
 
 
-class StoreReplaced(Exception):  # noqa: N818 - a signal to the engine, not an error
-    """A write came to a generation that another one has replaced; nothing was stored."""
+class StoreReplaced(Unavailable):
+    """A call came to a generation that another one has replaced; the engine makes it again."""
+
+    def __init__(self) -> None:
+        super().__init__("the store was compacted or re-embedded meanwhile; call again")
 
 
 class Written(NamedTuple):
@@ -365,6 +368,21 @@ class Store:
                     rows, gone = [], []
             self._table_rows = n_rows
 
+    @contextmanager
+    def level_table(self) -> Iterator[Table]:
+        """The table, level with the log; while the context lasts, its rows are this store's.
+
+        Raises
+        ------
+        StoreReplaced
+            When the table is another generation's by now.
+        """
+        self.flush_table()
+        with self._table_lock:
+            if self.is_replaced:
+                raise StoreReplaced
+            yield self.table
+
     def save_resident(self) -> None:
         """Save the resident columns, so that the next open maps them instead of replaying."""
         if self.folder is None or self.read_only:
@@ -644,7 +662,7 @@ class Store:
             return
         lag = self.view.n_rows - self._table_rows
         if lag >= FLUSH_ROWS_MAX:
-            self.flush_table()
+            self._flush_quietly()
         elif lag >= FLUSH_ROWS and (self._flushing is None or self._flushing.done()):
             self._flushing = self._background.submit(self._flush_quietly)
 

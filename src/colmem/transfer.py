@@ -31,8 +31,8 @@ def record_batches(
     store: Store, made_with: EmbedderRecord, filter: MetaFilter
 ) -> Iterator[list[Record]]:
     """The records of all items a filter admits, expired ones included, in order of id."""
-    store.flush_table()
-    rows = store.table.rows(condition(filter, now_s=None), order="id")
+    with store.level_table() as table:
+        rows = table.rows(condition(filter, now_s=None), order="id")
     for start in range(0, len(rows), BATCH_ROWS):
         part = rows[start : start + BATCH_ROWS]
         vectors = np.ascontiguousarray(store.vectors.take(part), "<f4")
@@ -147,9 +147,10 @@ class StoreSink:
 
     def content_hashes(self) -> Iterable[Sequence[str]]:
         """Content hashes of all live rows, in batches."""
-        self._store.flush_table()
         everything = condition(MetaFilter(), now_s=None)
-        for batch in self._store.table.read(everything, columns=["content_hash"]):
+        with self._store.level_table() as table:
+            batches = table.read(everything, columns=["content_hash"])
+        for batch in batches:
             yield batch.column(0).to_pylist()
 
     def forget(self, ids: Sequence[str]) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,9 @@ class Table:
             except BaseException:
                 self._rollback()
                 raise
-            con.execute("CHECKPOINT")
+            # The transaction counts; its log is folded in now, or later when someone still reads.
+            with suppress(duckdb.Error):
+                con.execute("CHECKPOINT")
 
     def count(self, where: Condition) -> int:
         """Number of rows a condition admits."""
@@ -160,14 +163,17 @@ class Table:
         order: str = "row",
         batch_rows: int = READ_ROWS,
     ) -> Iterator[pa.RecordBatch]:
-        """Stream rows in Arrow batches, by ``row`` or ``id``; schema.ITEMS or a part."""
+        """Stream rows in Arrow batches, by ``row`` or ``id``; schema.ITEMS or a part.
+
+        The rows are those of the moment of the call, whatever is written while they are read.
+        """
         names = list(ITEMS.names if columns is None else columns)
         schema = pa.schema([ITEMS.field(name) for name in names])
         selected = ", ".join(f'"{name}"' for name in names)
         cursor = self._con.cursor()
         sql = f'SELECT {selected} FROM items WHERE {where.sql} ORDER BY "{order}"'
-        for batch in cursor.sql(sql, params=where.params).to_arrow_reader(batch_rows):
-            yield batch.cast(schema)
+        reader = cursor.sql(sql, params=where.params).to_arrow_reader(batch_rows)
+        return (batch.cast(schema) for batch in reader)
 
     def query(self, sql: str, params: Sequence[Any] | None) -> pa.Table:
         """Answer one read-only statement.
@@ -193,10 +199,12 @@ class Table:
             raise InvalidRequest(f"sql: {_first_line(error)}") from error
 
     def checkpoint(self) -> None:
-        """Fold DuckDB's own log into its file."""
+        """Fold DuckDB's own log into its file, unless someone still reads."""
         with self._lock:
             try:
                 self._con.execute("CHECKPOINT")
+            except duckdb.TransactionException:
+                return
             except duckdb.Error as error:
                 raise EngineError(
                     f"the item table could not be checkpointed: {_first_line(error)}"
