@@ -12,7 +12,7 @@ STORE := .run/xquad.colmem
 .PHONY: run test lint format types imports pytest test-slow test-browser bench docs hotmem chromium clean help
 
 help:
-	@echo "make run | test | test-slow | test-browser | lint | types | imports | pytest | test-slow | bench | docs | format | clean"
+	@echo "make run | test | test-slow | test-browser | lint | types | imports | pytest | bench | docs | format | clean"
 
 run: $(VENV)/.installed
 	@$(BIN)/python data/tour.py $(STORE)
@@ -33,16 +33,15 @@ types: $(VENV)/.installed-dev
 imports: $(VENV)/.installed-dev
 	$(BIN)/lint-imports --no-logo
 
-pytest: $(VENV)/.installed-dev hotmem chromium
+pytest: $(VENV)/.installed-dev hotmem
 	$(BIN)/pytest -q -m "not slow" -W error --ignore=tests/explorer
 
-test-slow: $(VENV)/.installed-dev hotmem chromium
+test-slow: $(VENV)/.installed-dev hotmem
 	$(BIN)/pytest -q -m slow -W error --ignore=tests/explorer
 
 # The web explorer in a real browser; CHROMIUM=/path/to/it names another one.
-test-browser: $(VENV)/.installed-dev
+test-browser: chromium
 	@$(BIN)/python -m pip install $(PIP_FLAGS) --editable '.[browser]'
-	@$(BIN)/python tests/explorer/chromium.py
 	$(BIN)/pytest -q -W error tests/explorer
 
 bench: $(VENV)/.installed-dev
