@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import filters, filters_near, items
 
 from colmem import stored
 from colmem.contract import MetaFilter, StoreItem
@@ -15,6 +14,7 @@ from colmem.index.lexical import LexicalIndex
 from colmem.storage.sql_filter import condition
 from colmem.storage.table import Table
 from colmem.stored import StoredItem
+from strategies import filters, filters_near, items
 
 NOW_S = 1_700_000_000
 

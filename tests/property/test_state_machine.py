@@ -22,12 +22,12 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from strategies import filters, filters_near, items, reaches
 
 import colmem
 from colmem import store as store_module
 from colmem.contract import Facet, MetaFilter, Reach, StoreItem, encode
 from colmem.reference import ReferenceEngine
+from strategies import filters, filters_near, items, reaches
 
 EMBEDDER = "hotmem-hash-v1"
 FETCH_WORDS = ["owl", "zephyr", "tide"]
