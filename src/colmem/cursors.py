@@ -46,7 +46,8 @@ def decode_position(cursor: str, bound_to: bytes) -> int:
 
 
 def _unknown(cursor: str) -> InvalidRequest:
+    shown = cursor[:64].encode("utf-8", "backslashreplace").decode()
     return InvalidRequest(
-        f"unknown cursor `{cursor[:64]}`; pass next_cursor of the page before, with the same "
+        f"unknown cursor `{shown}`; pass next_cursor of the page before, with the same "
         "filter, query and mode"
     )

@@ -32,6 +32,7 @@ from colmem.contract import (
     ForgetTarget,
     GetRequest,
     Hit,
+    InvalidRequest,
     ListPage,
     ListRequest,
     MetaFilter,
@@ -119,6 +120,7 @@ class Engine:
 
     def store_many(self, items: Sequence[StoreItem], /) -> Receipts:
         """Keep 1 to 100 items in one atomic write; receipts in item order."""
+        items = list(items)
         for i, item in enumerate(items):
             bulk.check_item(item, f"$[{i}]")
         validate_batch(items)
@@ -188,6 +190,7 @@ class Engine:
         request = as_request(FetchRequest, request, fields)
         self.descriptor().ensure_mode(request.mode)
         request.validate()
+        _check_unicode(request.query, "query")
         key = cursors.digest(request.mode, request.filter, request.query)
         offset = 0 if request.cursor is None else cursors.decode_position(request.cursor, key)
         opened, (rows, scores, has_more) = self._ranked_page(request, offset)
@@ -199,6 +202,7 @@ class Engine:
         """Answer a question from the admitted items, citing at most ``limit`` of them."""
         request = as_request(RecallRequest, request, fields)
         request.validate()
+        _check_unicode(request.question, "question")
         opened = self._opened
         return answering.recall(
             request, self.fetch, opened.store.lexical, opened.embedder, self._endpoint
@@ -441,6 +445,17 @@ class Engine:
     def _rewrite(self, embedder: Embedder | None, progress: Callable[[int], None] | None) -> None:
         with self._rewriting:
             self._state = maintenance.rewrite(self._opened, embedder, progress)
+
+
+def _check_unicode(text: str, field: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(
+            f"{field} holds the lone surrogate U+{ord(text[error.start]):X} at character "
+            f"{error.start}; decode the text properly or replace it",
+            path=field,
+        ) from error
 
 
 def _visible_rows(store: Store, ids: Sequence[str], view: View) -> RowIds:

@@ -24,6 +24,7 @@ from colmem.embedding import embed_texts
 from colmem.opening import Opened, Options, new_store, open_store, remove_other_generations
 from colmem.schema import RowIds, Vectors
 from colmem.settings import EmbedderRecord
+from colmem.storage.lock import StoreLock
 from colmem.storage.rowlog import Put
 from colmem.storage.sql_filter import condition
 from colmem.storage.table import FILE_NAME as TABLE_FILE
@@ -148,14 +149,16 @@ def repair(path: Path) -> CheckReport:
         When both halves are damaged, or the vectors are.
     """
     settings = store_settings.read(path)
-    try:
-        Table(path).close()
-    except CorruptStore:
-        _rebuild_table(path, settings)
+    with _locked(path):
+        try:
+            Table(path).close()
+        except CorruptStore:
+            _rebuild_table(path, settings)
     try:
         opened = open_store(path, Options(create=False))
     except CorruptStore:
-        _rebuild_log(path, settings)
+        with _locked(path):
+            _rebuild_log(path, settings)
         opened = open_store(path, Options(create=False))
     try:
         report = check(opened.store)
@@ -221,6 +224,16 @@ def _compare(store: Store, rows: Sequence[StoredItem]) -> list[str]:
         if digest[:40] != row.own_fingerprint:
             problems.append(f"item {row.id} does not match its fingerprint")
     return problems
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Nobody else has the store open: what looks damaged then may be in use."""
+    lock = StoreLock(path, exclusive=True)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _rebuild_table(path: Path, settings: store_settings.Settings) -> None:

@@ -62,8 +62,13 @@ class Ranker:
         lexical = self._store.lexical
         if not lexical.has_terms(query):
             return self._substring(query, k, filter, view)
-        found = lexical.search(query, k, filter=filter, now_s=int(time.time()))
-        return _visible(found, view)
+        depth = k
+        while True:
+            found = lexical.search(query, depth, filter=filter, now_s=int(time.time()))
+            seen = _visible(found, view)
+            if len(seen.rows) >= k or len(found.rows) < depth:
+                return Candidates(seen.rows[:k], seen.scores[:k])
+            depth += k  # some were forgotten since the index was brought level
 
     def _substring(self, query: str, k: int, filter: MetaFilter, view: View) -> Candidates:
         """Rows whose text holds a query without any term (punctuation) as it stands."""

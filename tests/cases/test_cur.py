@@ -59,6 +59,20 @@ def test_d18_pages_of_five_thousand_cut_one_ranking(store_path: Path) -> None:
         pages_cut_one_ranking(engine, [3, 100], 5_000)
 
 
+def test_d18_a_keyword_page_is_full_though_better_items_were_just_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As when an item is forgotten between bringing the index level and searching it."""
+    with colmem.open(":memory:") as engine:
+        fill(engine, 60, 20)
+        best = engine.fetch(query=QUERY, mode="keyword", limit=30).hits
+        monkeypatch.setattr(engine._opened.store, "lexical_ready", lambda: None)
+        engine.forget(ids=[hit.id for hit in best])
+        rest = [hit.id for hit in fetched(engine, 4, query=QUERY, mode="keyword")]
+        assert len(rest) == 30
+        assert not {hit.id for hit in best}.intersection(rest)
+
+
 def test_d18_cursors_belong_to_their_request() -> None:
     with colmem.open(":memory:") as engine:
         fill(engine, 60, 20)

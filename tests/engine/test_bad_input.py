@@ -459,6 +459,36 @@ def test_a_second_opening_in_another_process_names_the_first(store: Path, ids: l
     is_whole(store, ids)
 
 
+def test_a_repair_beside_an_open_engine_is_refused(store: Path, ids: list[str]) -> None:
+    with colmem.open(store) as engine:
+        with pytest.raises(StoreLocked):
+            maintenance.repair(store)
+        engine.store(document(f"{WORD} still here"))
+        assert len(assert_agreement(engine, WORD)) == len(ids) + 1
+    assert not (store / "items.duckdb.damaged").exists()
+    assert maintenance.repair(store).ok
+
+
+def test_a_table_that_another_program_has_open_is_not_taken_for_damaged(
+    store: Path, ids: list[str]
+) -> None:
+    script = (
+        "import sys, duckdb\n"
+        "with duckdb.connect(sys.argv[1]):\n"
+        "    print('open', flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    run = [sys.executable, "-c", script, str(store / "items.duckdb")]
+    with subprocess.Popen(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "open\n"
+        for call in (colmem.open, maintenance.repair):
+            with pytest.raises(StoreLocked, match=r"items\.duckdb is open elsewhere"):
+                call(store)
+        other.communicate()
+    is_whole(store, ids)
+
+
 def test_many_readers_at_once_and_no_writer_beside_them(store: Path, ids: list[str]) -> None:
     readers = [colmem.open(store, read_only=True) for _ in range(3)]
     try:
@@ -542,6 +572,27 @@ def test_requests_of_other_types_are_refused() -> None:
         with pytest.raises((InvalidRequest, TypeError)):
             engine.store_many([document("a"), None])
         assert engine.list(limit=1).items == []
+
+
+@pytest.mark.parametrize("mode", ["keyword", "vector", "hybrid"])
+def test_text_that_is_no_unicode_is_refused(mode: str) -> None:
+    with colmem.open(":memory:") as engine:
+        engine.store(document(f"{WORD} \0 nul"))
+        for call in (
+            lambda: engine.fetch(query="x\ud800", mode=mode),
+            lambda: engine.recall(question="\udfff"),
+            lambda: engine.store(document("x\ud800")),
+            lambda: engine.store(document("x", meta=MemoryMeta(tags=["\ud800"]))),
+            lambda: engine.list(filter=MetaFilter(folder="\ud800")),
+        ):
+            with pytest.raises(InvalidRequest, match="lone surrogate"):
+                call()
+        with pytest.raises(InvalidRequest, match="unknown cursor") as error:
+            engine.list(cursor="\ud800")
+        assert str(error.value).encode()
+        assert engine.get(ids=["\ud800"]) == []
+        assert engine.forget(ids=["\ud800"]).forgotten == 0
+        assert len(assert_agreement(engine, WORD)) == 1
 
 
 def _listing(store: Path) -> dict[str, int]:

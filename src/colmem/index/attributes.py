@@ -270,11 +270,12 @@ class Attributes:
         )
 
     def _keep_tags(self, tags: Iterable[str], mask: Mask) -> None:
-        wanted = np.zeros(len(self._values["tags"]), np.uint8)
         codes = [code for tag in tags if (code := self._values["tags"].code(tag))]
         if not codes:
             mask[:] = 0
             return
+        # Sized after the codes are known: a writer may have added one of them just now.
+        wanted = np.zeros(len(self._values["tags"]), np.uint8)
         wanted[codes] = 1
         offsets = self._tag_offsets.values(len(mask) + 1)
         kernels.keep_any_tag(offsets, self._tag_codes.values(), wanted, mask)

@@ -17,7 +17,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from colmem.contract.errors import CorruptStore, EngineError, InvalidRequest
+from colmem.contract.errors import CorruptStore, EngineError, InvalidRequest, StoreLocked
 from colmem.schema import ITEMS, RowIds
 from colmem.storage.sql_filter import Condition
 
@@ -42,6 +42,8 @@ class Table:
     ------
     CorruptStore
         When ``items.duckdb`` is not a database, or not one this version reads.
+    StoreLocked
+        When another program has that file open.
     """
 
     def __init__(
@@ -72,6 +74,8 @@ class Table:
                 self._create()
             self._con.execute(f"SELECT {_COLUMNS} FROM items LIMIT 0")
         except duckdb.Error as error:
+            if isinstance(error, duckdb.IOException) and "lock" in str(error):
+                raise StoreLocked(f"{self.path} is open elsewhere: {_first_line(error)}") from error
             raise CorruptStore(
                 f"{self.path} cannot be opened as the item table: {_first_line(error)}; run "
                 "`colmem check --repair` to rebuild it from the row log"
