@@ -184,7 +184,7 @@ def ours(texts, queries, folder):
             def search(query, k=k, filter=filter):
                 return index.search(query, k, filter=filter, now_s=0)
 
-            analyser.analyse_query.cache_clear()
+            analyser._known_query.cache_clear()
             result[f"k={k}, {name}"] = timed(search, queries)
     n_segments = index._view.searcher.num_segments
     index.close()

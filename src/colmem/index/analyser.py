@@ -62,14 +62,17 @@ def analyse_items(texts: pa.StringArray) -> tuple[list[str], list[str]]:
     return terms, singles
 
 
-@lru_cache(maxsize=1024)
 def analyse_query(query: str, *, keep_function_words: bool = False) -> QueryTerms:
     """Terms to search for; none when the query has neither letters, digits nor symbols.
 
     Function words are left out, unless nothing is left or the whole query is quoted.
     """
-    text = _normal(query)
-    surfaces, stems, singles = _analyse_one(text)
+    analyse = _known_query if len(query) <= _KNOWN_QUERY_CHARS_MAX else _query_terms
+    return analyse(query, keep_function_words)
+
+
+def _query_terms(query: str, keep_function_words: bool) -> QueryTerms:
+    surfaces, stems, singles = _analyse_one(_normal(query))
     pairs = list(dict.fromkeys(zip(stems, surfaces, strict=True)))
     if not (keep_function_words or _is_quoted(query)):
         pairs = [pair for pair in pairs if pair[1] not in FUNCTION_WORDS] or pairs
@@ -79,6 +82,10 @@ def analyse_query(query: str, *, keep_function_words: bool = False) -> QueryTerm
         list(dict.fromkeys(word for stem, word in pairs if _is_plural(word, stem))),
         [char for char in dict.fromkeys(singles) if char in lone],
     )
+
+
+_known_query: Final = lru_cache(maxsize=1024)(_query_terms)
+_KNOWN_QUERY_CHARS_MAX: Final = 1000
 
 
 def has_terms(query: str) -> bool:

@@ -26,7 +26,9 @@ NANOS_FIELD: Final = "observed_ns"
 EXPIRES_FIELD: Final = "expires_s"
 
 _DIGEST_BYTES: Final = 12
-_CACHED_VALUES: Final = 1 << 16
+_SLASH: Final = ord("/")
+_TERM_SET_MIN: Final = 64
+_CACHED_VALUES: Final = 1 << 14
 """Terms remembered per kind of value: one commit of the many items that share their metadata."""
 
 _EXACT_COLUMNS: Final = {
@@ -64,9 +66,16 @@ def _exact_terms(prefix: str, value: str) -> str:
 def _path_terms(prefix: str, held: str) -> str:
     # One term per path that is this one or lies above it. A wanted path is compared without its
     # trailing slashes, so a prefix that ends with one is never asked for.
-    above = {held[:at] for at, char in enumerate(held) if char == "/"}
-    above.add(held)
-    return "".join(_term(prefix, path) + " " for path in above if not path.endswith("/"))
+    data = held.encode()
+    digest = blake2b(digest_size=_DIGEST_BYTES)
+    terms = []
+    start = 0
+    for end in [*(at for at, byte in enumerate(data) if byte == _SLASH), len(data)]:
+        digest.update(data[start:end])
+        start = end
+        if not data.endswith(b"/", 0, end):
+            terms.append(f"{prefix}{urlsafe_b64encode(digest.digest()).decode()} ")
+    return "".join(terms)
 
 
 @lru_cache(maxsize=_CACHED_VALUES)
@@ -97,7 +106,7 @@ def meta_terms(batch: pa.RecordBatch) -> list[str]:
 
 
 def _coded(column: pa.Array, terms_of: Callable[[str], str]) -> list[str]:
-    """Terms of one column of strings, made once per distinct value; empty when nothing is set."""
+    """Terms of one column, made once per distinct value; empty when nothing is set."""
     if column.null_count == len(column):
         return []
     coded = column.dictionary_encode()
@@ -196,6 +205,8 @@ def _any_of(schema: Schema, terms: Sequence[str]) -> Query:
     # A constant score of nothing: the filter must not change the score of a text.
     if len(terms) == 1:
         query = Query.term_query(schema, META_FIELD, terms[0], "basic")
+    elif len(terms) >= _TERM_SET_MIN:
+        query = Query.term_set_query(schema, META_FIELD, terms)
     else:
         query = Query.boolean_query(
             [(Occur.Should, Query.term_query(schema, META_FIELD, t, "basic")) for t in terms]

@@ -12,10 +12,10 @@ from colmem.index.analyser import analyse_items, analyse_query, has_terms
 @pytest.fixture(params=["twin", "native"])
 def form(request, monkeypatch):
     """Both ways to analyse."""
-    analyse_query.cache_clear()
+    analyser._known_query.cache_clear()
     monkeypatch.setattr(analyser._native, "is_on", lambda n_bytes: request.param == "native")
     yield request.param
-    analyse_query.cache_clear()
+    analyser._known_query.cache_clear()
 
 
 def finds(query, text):

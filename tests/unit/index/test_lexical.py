@@ -303,3 +303,14 @@ def test_readers_see_whole_states_while_a_writer_adds(index):
         thread.join()
     assert errors == []
     assert len(rows(index, "owl", 1000)) == 201
+
+
+def test_paths_and_tags_of_any_length_and_number(index):
+    deep = "/a" * 50_000
+    fill(index, [{"text": "owl", "folder": deep, "tags": [f"g{i}" for i in range(1000)]}, "owl"])
+    assert rows(index, "owl", folder="/a") == [0]
+    assert rows(index, "owl", folder=deep) == [0]
+    assert rows(index, "owl", folder=deep + "//") == [0]
+    assert rows(index, "owl", folder=deep + "/a") == []
+    assert rows(index, "owl", tags_any=[f"x{i}" for i in range(5000)]) == []
+    assert rows(index, "owl", tags_any=[*(f"x{i}" for i in range(5000)), "g999"]) == [0]
