@@ -9,7 +9,8 @@ import numpy.typing as npt
 def maxsim(
     table: npt.NDArray[np.int8],
     inverse_norms: npt.NDArray[np.float32],
-    query: npt.NDArray[np.float32],
+    query: npt.NDArray[np.int16],
+    scales: npt.NDArray[np.float32],
     weights: npt.NDArray[np.float32],
     pieces: npt.NDArray[np.uint16],
     offsets: npt.NDArray[np.int64],
@@ -19,13 +20,14 @@ def maxsim(
 ) -> None:
     """Twin of :func:`colmem_kernels.rescoring.maxsim`; leaves the scratch arrays alone."""
     del slots, cosines
+    unit = query.astype(np.float32) * scales[:, None]
     for i in range(len(out)):
         own = pieces[offsets[i] : offsets[i + 1]]
         if len(own) == 0:
             out[i] = 0
             continue
         rows = table[own].astype(np.float32) * inverse_norms[own][:, None]
-        out[i] = weights @ np.maximum((rows @ query.T).max(axis=0), 0)
+        out[i] = weights @ np.maximum((rows @ unit.T).max(axis=0), 0)
 
 
 def mark_turns(

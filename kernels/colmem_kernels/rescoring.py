@@ -13,7 +13,7 @@ from colmem_kernels._jit import kernel
 
 _TABLE = types.Array(types.int8, 2, "C", readonly=True)
 _FLOATS = types.Array(types.float32, 1, "C", readonly=True)
-_QUERY = types.Array(types.float32, 2, "C", readonly=True)
+_QUERY = types.Array(types.int16, 2, "C", readonly=True)
 _PIECES = types.Array(types.uint16, 1, "C", readonly=True)
 _OFFSETS = types.Array(types.int64, 1, "C", readonly=True)
 _FLAGS = types.Array(types.uint8, 1, "C", readonly=True)
@@ -24,13 +24,16 @@ _FLAGS_OUT = types.Array(types.uint8, 1, "C")
 
 
 @kernel(
-    types.void(_TABLE, _FLOATS, _QUERY, _FLOATS, _PIECES, _OFFSETS, _SLOTS, _COSINES, _OUT),
+    types.void(
+        _TABLE, _FLOATS, _QUERY, _FLOATS, _FLOATS, _PIECES, _OFFSETS, _SLOTS, _COSINES, _OUT
+    ),
     fastmath=True,
 )
 def maxsim(
     table: npt.NDArray[np.int8],
     inverse_norms: npt.NDArray[np.float32],
-    query: npt.NDArray[np.float32],
+    query: npt.NDArray[np.int16],
+    scales: npt.NDArray[np.float32],
     weights: npt.NDArray[np.float32],
     pieces: npt.NDArray[np.uint16],
     offsets: npt.NDArray[np.int64],
@@ -41,42 +44,65 @@ def maxsim(
     """Weighted mean, over the query's pieces, of the best cosine with any of an item's pieces.
 
     table : int8 (n_vocab, dim); inverse_norms : float32 (n_vocab,), 1 / norm of each table row;
-    query : float32 (q, dim), rows L2-normalised; weights : float32 (q,), summing to 1;
+    query : int16 (q, dim), q a multiple of 8; query * scales are rows of norm 1, or of zeros to
+    fill up, so scaled that ``127 * dim`` times their largest value fits an int32;
+    scales, weights : float32 (q,), the weights summing to 1;
     pieces : uint16 (total,), each below n_vocab; offsets : int64 (n + 1,), where items begin.
     slots : int32 (n_vocab,), zeros, and cosines : float32 (min(total, n_vocab), q) are scratch.
     out : float32 (n,), 0..1; a negative best and an item without pieces count as 0.
 
-    O(distinct pieces * q * dim + total * q).
+    O(distinct pieces * q * dim + total * q). Whole numbers take two thirds of the time of floats,
+    four query rows at a time a further third; eight maxima at a time stay in registers.
 
     Source: Khattab and Zaharia 2020 (ColBERT), section 3.3, equation 3; here a mean weighted by
     inverse document frequency over static rows, not below 0.
     """
     n_query, dim = query.shape
     n_distinct = 0
-    row = np.empty(dim, np.float32)
+    row = np.empty(dim, np.int16)
     for at in range(offsets[0], offsets[offsets.shape[0] - 1]):
         piece = pieces[at]
         if slots[piece] != 0:
             continue
         for k in range(dim):
-            row[k] = np.float32(table[piece, k])
-        for j in range(n_query):
-            total = np.float32(0)
+            row[k] = np.int16(table[piece, k])
+        norm = inverse_norms[piece]
+        for j in range(0, n_query, 4):
+            dot0 = np.int32(0)
+            dot1 = np.int32(0)
+            dot2 = np.int32(0)
+            dot3 = np.int32(0)
             for k in range(dim):
-                total += row[k] * query[j, k]
-            cosines[n_distinct, j] = total * inverse_norms[piece]
+                value = np.int32(row[k])
+                dot0 = np.int32(dot0 + np.int32(value * np.int32(query[j, k])))
+                dot1 = np.int32(dot1 + np.int32(value * np.int32(query[j + 1, k])))
+                dot2 = np.int32(dot2 + np.int32(value * np.int32(query[j + 2, k])))
+                dot3 = np.int32(dot3 + np.int32(value * np.int32(query[j + 3, k])))
+            cosines[n_distinct, j] = np.float32(dot0) * norm * scales[j]
+            cosines[n_distinct, j + 1] = np.float32(dot1) * norm * scales[j + 1]
+            cosines[n_distinct, j + 2] = np.float32(dot2) * norm * scales[j + 2]
+            cosines[n_distinct, j + 3] = np.float32(dot3) * norm * scales[j + 3]
         n_distinct += 1
         slots[piece] = n_distinct
-    best = np.empty(n_query, np.float32)
     for i in range(out.shape[0]):
-        best[:] = 0
-        for at in range(offsets[i], offsets[i + 1]):
-            slot = slots[pieces[at]] - 1
-            for j in range(n_query):
-                best[j] = max(best[j], cosines[slot, j])
         mean = np.float32(0)
-        for j in range(n_query):
-            mean += weights[j] * best[j]
+        for j in range(0, n_query, 8):
+            best0 = np.float32(0)
+            best1 = best2 = best3 = best4 = best5 = best6 = best7 = best0
+            for at in range(offsets[i], offsets[i + 1]):
+                slot = slots[pieces[at]] - 1
+                best0 = max(best0, cosines[slot, j])
+                best1 = max(best1, cosines[slot, j + 1])
+                best2 = max(best2, cosines[slot, j + 2])
+                best3 = max(best3, cosines[slot, j + 3])
+                best4 = max(best4, cosines[slot, j + 4])
+                best5 = max(best5, cosines[slot, j + 5])
+                best6 = max(best6, cosines[slot, j + 6])
+                best7 = max(best7, cosines[slot, j + 7])
+            mean += weights[j] * best0 + weights[j + 1] * best1
+            mean += weights[j + 2] * best2 + weights[j + 3] * best3
+            mean += weights[j + 4] * best4 + weights[j + 5] * best5
+            mean += weights[j + 6] * best6 + weights[j + 7] * best7
         out[i] = mean
 
 

@@ -6,21 +6,26 @@ import pytest
 from colmem_kernels import reference_rescoring, rescoring
 
 
-def _case(rng: np.random.Generator, lengths: list[int], n_query: int, dim: int = 16):
+def _case(rng: np.random.Generator, lengths: list[int], content: list[int], dim: int = 16):
     table = rng.integers(-127, 128, (300, dim)).astype(np.int8)
     table[0] = 0  # A row without a direction.
     norms = np.sqrt(np.square(table.astype(np.float32)).sum(axis=1))
     inverse = (1 / np.maximum(norms, 1)).astype(np.float32)
-    content = rng.choice(300, n_query, replace=False)
-    query = table[content].astype(np.float32) * inverse[content][:, None]
-    weights = rng.random(n_query).astype(np.float32)
+    n_filled = -(-len(content) // 8) * 8
+    query, scales, weights = (
+        np.zeros((n_filled, dim), np.int16),
+        *np.zeros((2, n_filled), np.float32),
+    )
+    query[: len(content)] = table[content].astype(np.int16) * 100
+    scales[: len(content)] = inverse[content] / 100
+    weights[: len(content)] = 1 / len(content)
     offsets = np.r_[0, np.cumsum(lengths)].astype(np.int64)
     pieces = rng.integers(0, 300, offsets[-1]).astype(np.uint16)
-    return table, inverse, query, weights / max(weights.sum(), 1e-9), pieces, offsets
+    return table, inverse, query, scales, weights, pieces, offsets
 
 
 def _run(module, case) -> np.ndarray:
-    table, _, query, _, pieces, offsets = case
+    table, _, query, _, _, pieces, offsets = case
     out = np.full(len(offsets) - 1, 9, np.float32)
     slots = np.zeros(len(table), np.int32)
     cosines = np.empty((min(len(pieces), len(table)), len(query)), np.float32)
@@ -29,28 +34,38 @@ def _run(module, case) -> np.ndarray:
 
 
 @pytest.mark.parametrize("lengths", [[], [0], [1], [3, 0, 128, 7], [5] * 101])
-@pytest.mark.parametrize("n_query", [1, 3, 12])
+@pytest.mark.parametrize("n_query", [1, 3, 12, 16])
 def test_maxsim_equals_its_twin(lengths: list[int], n_query: int) -> None:
-    case = _case(np.random.default_rng(n_query), lengths, n_query)
+    rng = np.random.default_rng(n_query)
+    case = _case(rng, lengths, rng.choice(300, n_query, replace=False).tolist())
     np.testing.assert_allclose(_run(rescoring, case), _run(reference_rescoring, case), atol=1e-5)
 
 
 def test_maxsim_of_an_item_with_all_query_pieces_is_1() -> None:
-    table, inverse, _, _, _, _ = _case(np.random.default_rng(1), [], 3)
-    pieces = np.array([7, 9, 11, 200], np.uint16)
-    query = table[pieces[:3]].astype(np.float32) * inverse[pieces[:3]][:, None]
-    case = table, inverse, query, np.full(3, 1 / 3, np.float32), pieces, np.array([0, 4])
-    assert _run(rescoring, case)[0] == pytest.approx(1, abs=1e-6)
+    case = _case(np.random.default_rng(1), [4], [7, 9, 11])
+    case[-2][:] = [7, 9, 11, 200]
+    assert _run(rescoring, case)[0] == pytest.approx(1, abs=1e-5)
+
+
+def test_maxsim_keeps_its_sums_at_the_largest_values() -> None:
+    table, inverse, query, scales, weights, pieces, offsets = _case(
+        np.random.default_rng(2), [1], [5], dim=256
+    )
+    table[5] = 127
+    inverse[5] = 1 / np.float32(127 * 16)
+    query[0], scales[0] = 32_767, 1 / np.float32(32_767 * 16)
+    pieces[:] = 5
+    case = table, inverse, query, scales, weights, pieces, offsets
+    assert _run(rescoring, case)[0] == pytest.approx(1, abs=1e-5)
 
 
 def test_maxsim_reads_read_only_arrays_and_refuses_strided_ones() -> None:
-    case = _case(np.random.default_rng(2), [4, 4], 2)
+    case = _case(np.random.default_rng(3), [4, 4], [1, 2])
     for array in case:
         array.flags.writeable = False
     _run(rescoring, case)
-    table, inverse, query, weights, pieces, offsets = case
     with pytest.raises(TypeError):
-        _run(rescoring, (table[:, ::2], inverse, query, weights, pieces, offsets))
+        _run(rescoring, (case[0][:, ::2], *case[1:]))
 
 
 COLON, QUESTION = 10, 20

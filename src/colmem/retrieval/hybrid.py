@@ -138,6 +138,7 @@ def rank_head(
     return Head(ranking, candidates, fused, best, weights)
 
 
+_SAMPLE_STEP = 3  # every third piece tells the share of punctuation well enough
 _SAMPLE = 100  # candidates whose pieces tell what kind of text is searched
 
 
@@ -161,18 +162,26 @@ def _take_enough(
     wanted = len(fused.rows)
     if not whole:
         mean = max(1.0, float(sample.offsets[-1]) / max(1, len(sample.rows)))
-        wanted = min(wanted, settings.rescore_top, int(1.5 * settings.rescore_pieces / mean))
-    rows = fused.rows[:wanted]
-    if wanted <= len(sample.rows) and np.array_equal(rows, sample.rows[:wanted]):
+        wanted = min(wanted, settings.rescore_top, int(1.2 * settings.rescore_pieces / mean))
+    n = len(sample.rows)
+    if not np.array_equal(fused.rows[:n], sample.rows):  # Turns came between.
+        return _take(fused.rows[:wanted], sources)
+    if wanted <= n or (not whole and sample.offsets[-1] >= settings.rescore_pieces):
         return sample
-    return _take(rows, sources)
+    more = _take(fused.rows[n:wanted], sources)
+    return _Held(
+        fused.rows[:wanted],
+        np.concatenate([sample.flat, more.flat]),
+        np.concatenate([sample.offsets, more.offsets[1:] + sample.offsets[-1]]),
+    )
 
 
 def _is_code(held: _Held, pieces: Pieces | None, settings: RankingSettings) -> bool:
     if pieces is None or len(held.flat) == 0:
         return False
-    n_punctuation = int(np.count_nonzero(pieces.query.is_punctuation[held.flat]))
-    return n_punctuation >= settings.code_share * len(held.flat)
+    some = held.flat[::_SAMPLE_STEP]
+    n_punctuation = int(np.count_nonzero(pieces.query.is_punctuation[some]))
+    return n_punctuation >= settings.code_share * len(some)
 
 
 def _maxsim(held: _Held, pieces: Pieces, settings: RankingSettings) -> Scores:

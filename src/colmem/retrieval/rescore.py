@@ -93,21 +93,40 @@ def maxsim(
     """
     from colmem_kernels import rescoring  # noqa: PLC0415 - numba only with the first query
 
-    query = table[content].astype(np.float32) * inverse_norms[content][:, None]
-    n_vocab = len(table)
+    query, scales = _whole_numbers(table[content].astype(np.float32), inverse_norms[content])
+    n_query, n_vocab = len(query), len(table)
+    filled = np.zeros(n_query, np.float32)
+    filled[: len(content)] = weights
     out = np.empty(len(offsets) - 1, np.float32)
     rescoring.maxsim(
         table,
         inverse_norms,
         query,
-        weights,
+        scales,
+        filled,
         pieces,
         offsets,
         np.zeros(n_vocab, np.int32),
-        np.empty((min(len(pieces), n_vocab), len(content)), np.float32),
+        np.empty((min(len(pieces), n_vocab), n_query), np.float32),
         out,
     )
     return out
+
+
+def _whole_numbers(
+    rows: npt.NDArray[np.float32], inverse_norms: Scores
+) -> tuple[npt.NDArray[np.int16], Scores]:
+    """Rows as int16, filled up to a multiple of 8, and the scales that make their norms 1."""
+    n, dim = rows.shape
+    n_filled = -(-max(n, 1) // 8) * 8
+    # The largest value with which a dot product with an int8 row cannot leave int32.
+    most = min(32_767, (2**31 - 1) // (127 * dim))
+    largest = np.maximum(np.abs(rows).max(axis=1, initial=0), np.float32(1e-9))
+    whole = np.zeros((n_filled, dim), np.int16)
+    whole[:n] = np.rint(rows * (most / largest)[:, None])
+    scales = np.zeros(n_filled, np.float32)
+    scales[:n] = largest / most * inverse_norms
+    return whole, scales
 
 
 def depth(offsets: Offsets, settings: RankingSettings) -> int:

@@ -58,7 +58,7 @@ class RankingSettings:
 
     pool_per_leg: int = 200
     rescore_top: int = 500
-    rescore_pieces: int = 16_000
+    rescore_pieces: int = 12_800
     weight_vector: float = 0.4
     weight_maxsim: float = 0.4
     code_weight_vector: float = 0.5
