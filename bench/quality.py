@@ -11,12 +11,16 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 import colmem
+from colmem import settings
 from colmem.contract import FetchRequest
 from colmem.retrieval.settings import RankingSettings
 from quality_measures import ndcg, recall
@@ -24,15 +28,11 @@ from quality_sets import ADVERSARIAL, JudgedSet, Question, path_of, read_set
 
 DEPTH = 50
 MODES = ("keyword", "vector", "hybrid")
+_TRUST_ALL = {"fit_full": 0.0, "fit_full_maxsim": 0.0, "code_share": 1.0}
 STEPS: dict[str, dict[str, Any]] = {
-    "blend of both legs": {
-        "rescore_top": 0,
-        "dialogue": False,
-        "fit_full": 0.0,
-        "fit_full_maxsim": 0.0,
-    },
-    "+ trust by fit of the vocabulary": {"rescore_top": 0, "dialogue": False},
-    "+ MaxSim": {"dialogue": False},
+    "blend of both legs": {"rescore_top": 0, "dialogue": False, **_TRUST_ALL},
+    "+ MaxSim": {"dialogue": False, **_TRUST_ALL},
+    "+ weights by query and kind of text": {"dialogue": False},
     "+ dialogue (the default)": {},
 }
 
@@ -65,17 +65,25 @@ def judge(
 def run_set(judged: JudgedSet, modes: Iterable[str], *, steps: bool) -> list[dict[str, Any]]:
     questions = [q for q in judged.questions if q.category != ADVERSARIAL]
     rows = []
-    with colmem.open(":memory:") as engine:
-        engine.ingest(judged.items())
-        engine.fetch(FetchRequest(query="warm up", mode="hybrid", limit=1))
-        for mode in modes:
-            row = judge(engine, questions, mode, is_dialogue=judged.is_dialogue)
-            rows.append({"set": judged.name, "ranking": mode, **row})
+    with tempfile.TemporaryDirectory() as folder:
+        with colmem.open(folder) as engine:
+            engine.ingest(judged.items())
+            engine.fetch(FetchRequest(query="warm up", mode="hybrid", limit=1))
+            for mode in modes:
+                row = judge(engine, questions, mode, is_dialogue=judged.is_dialogue)
+                rows.append({"set": judged.name, "ranking": mode, **row})
         for name, changes in STEPS.items() if steps else ():
-            engine.ranking = RankingSettings(**changes)
-            row = judge(engine, questions, "hybrid", is_dialogue=judged.is_dialogue)
+            record_ranking(Path(folder), RankingSettings(**changes))
+            with colmem.open(folder) as engine:
+                row = judge(engine, questions, "hybrid", is_dialogue=judged.is_dialogue)
             rows.append({"set": judged.name, "ranking": name, **row})
     return rows
+
+
+def record_ranking(folder: Path, ranking: RankingSettings) -> None:
+    """Record other weights in a closed store."""
+    recorded = settings.read(folder)
+    settings.write(folder, msgspec.structs.replace(recorded, ranking=ranking.to_dict()))
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
