@@ -112,6 +112,7 @@ class Ranker:
                 cosines=lambda rows: store.vectors.scores(query, rows),
                 pieces=None if index is None else index.take,
                 turns=lambda rows: store.attributes.turns(rows, admitted.mask),
+                vectors=store.vectors.take,
             ),
             settings=settings,
             pieces=pieces,
