@@ -6,6 +6,7 @@ Batches of the table and of the lexical index are made tiny, so that few items c
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -263,7 +264,9 @@ class DiskMachine(MemoryMachine):
         if flushing is not None:
             flushing.result()
         before, self.n_copies = self.folder / f"store-{self.n_copies}", self.n_copies + 1
-        shutil.copytree(before, self.folder / f"store-{self.n_copies}")
+        shutil.copytree(
+            before, self.folder / f"store-{self.n_copies}", copy_function=_copy_what_is_there
+        )
         self.engine.close()
         self.engine = self.open()
 
@@ -272,6 +275,13 @@ class DiskMachine(MemoryMachine):
         report = self.engine.check()
         assert report.problems == []
         assert report.items == len(self.model_ids(MetaFilter()))
+
+
+def _copy_what_is_there(source: str, target: str) -> None:
+    # The lexical index merges segments in the background: a file may be gone by now, as after a
+    # crash; what lacks it is rebuilt.
+    with suppress(FileNotFoundError):
+        shutil.copy2(source, target)
 
 
 def _run(machine: type[MemoryMachine], n_runs: int, n_steps: int, *, shrink: bool) -> None:
