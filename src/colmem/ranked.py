@@ -16,7 +16,7 @@ import numpy as np
 from colmem.contract import Embedder, FetchMode, FetchRequest, MetaFilter
 from colmem.embedding import embed_texts
 from colmem.retrieval.fuse import lexical_bounds, ranked, tail
-from colmem.retrieval.hybrid import Pieces, PieceTable, Sources, rank_head
+from colmem.retrieval.hybrid import Head, Pieces, PieceTable, Sources, rank_head
 from colmem.retrieval.rescore import read_query
 from colmem.retrieval.settings import RankingSettings
 from colmem.schema import Admitted, Candidates, RowIds, Scores, Vectors
@@ -30,6 +30,19 @@ class Page(NamedTuple):
     rows: RowIds
     scores: Scores
     has_more: bool
+
+
+class Legs(NamedTuple):
+    """Both legs' best of a hybrid ranking, and the lowest and highest score of all in each.
+
+    query : float32 (dim,), the query's embedding.
+    """
+
+    query: Vectors
+    lexical: Candidates
+    lexical_bounds: tuple[float, float]
+    vector: Candidates
+    vector_bounds: tuple[float, float]
 
 
 class Ranker:
@@ -98,37 +111,56 @@ class Ranker:
 
     def _hybrid(self, request: FetchRequest, k: int, admitted: Admitted, view: View) -> Candidates:
         """The pool of both legs, ranked; then, if asked that far, all the rest."""
-        store, settings = self._store, self._settings
+        legs = self._legs(request, admitted, view)
+        head = self._head(request, legs, admitted)
+        if k <= len(head.ranking.rows):
+            return head.ranking
+        return _joined(head.ranking, self._rest(request, legs, head, admitted, view))
+
+    def _legs(self, request: FetchRequest, admitted: Admitted, view: View) -> Legs:
+        depth = self._settings.pool_per_leg
         query = self._query_vector(request.query)
-        lexical = self._lexical_leg(request, settings.pool_per_leg, view)
-        vector, *bounds = store.vectors.search_with_bounds(query, settings.pool_per_leg, admitted)
+        lexical = self._lexical_leg(request, depth, view)
+        vector, *bounds = self._vector_leg(query, depth, admitted)
+        by_words = lexical_bounds(lexical, is_whole=len(lexical.rows) == admitted.count)
+        return Legs(query, lexical, by_words, vector, (bounds[0], bounds[1]))
+
+    def _head(self, request: FetchRequest, legs: Legs, admitted: Admitted) -> Head:
+        store = self._store
         pieces, index = self._pieces(request.query), store.pieces
-        head = rank_head(
-            lexical,
-            vector,
-            lexical_bounds=lexical_bounds(lexical, is_whole=len(lexical.rows) == admitted.count),
-            vector_bounds=(bounds[0], bounds[1]),
+        return rank_head(
+            legs.lexical,
+            legs.vector,
+            lexical_bounds=legs.lexical_bounds,
+            vector_bounds=legs.vector_bounds,
             sources=Sources(
-                cosines=lambda rows: store.vectors.scores(query, rows),
+                cosines=lambda rows: store.vectors.scores(legs.query, rows),
                 pieces=None if index is None else index.take,
                 turns=lambda rows: store.attributes.turns(rows, admitted.mask),
                 vectors=store.vectors.take,
             ),
-            settings=settings,
+            settings=self._settings,
             pieces=pieces,
         )
-        if k <= len(head.ranking.rows):
-            return head.ranking
-        rest = tail(
+
+    def _rest(
+        self, request: FetchRequest, legs: Legs, head: Head, admitted: Admitted, view: View
+    ) -> Candidates:
+        return tail(
             admitted.mask,
             head.ranking.rows,
             self._lexical_leg(request, admitted.count, view),
-            self._all_cosines(query, len(admitted.mask)),
-            vector_bounds=(bounds[0], bounds[1]),
+            self._all_cosines(legs.query, len(admitted.mask)),
+            vector_bounds=legs.vector_bounds,
             weights=head.weights,
             ceiling=float(head.ranking.scores[-1]),
         )
-        return _joined(head.ranking, rest)
+
+    def _vector_leg(
+        self, query: Vectors, k: int, admitted: Admitted
+    ) -> tuple[Candidates, float, float]:
+        """The k best by cosine, and the lowest and highest cosine of all admitted rows."""
+        return self._store.vectors.search_with_bounds(query, k, admitted)
 
     def _lexical_leg(self, request: FetchRequest, k: int, view: View) -> Candidates:
         now_s = int(time.time())

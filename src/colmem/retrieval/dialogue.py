@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from colmem.retrieval.fuse import ranked
 from colmem.retrieval.settings import RankingSettings
-from colmem.schema import Candidates, RowIds
+from colmem.schema import Candidates, RowIds, Scores
 
 IS_NAMED, ASKS = 1, 2  # bits of a mark, as the kernel sets them
 NAME_PIECES_MAX = 6
@@ -67,22 +67,52 @@ def lend(ranking: Candidates, turns: Turns, settings: RankingSettings) -> Candid
 
     A turn beside a candidate that is none itself lends nothing.
     """
-    is_turn = turns.threads >= 0
-    if not settings.dialogue or not is_turn.any():
+    if not settings.dialogue or not (turns.threads >= 0).any():
         return ranking
+    weights = _weights(settings)
+    gain = _gain(ranking, turns, weights)
+    return ranked(ranking.rows, (ranking.scores + gain) / np.float32(_most(weights, settings)))
+
+
+def shares(
+    ranking: Candidates, turns: Turns, settings: RankingSettings
+) -> tuple[float, dict[str, Scores]]:
+    """What :func:`lend` divides every score by, and what each weight adds after the division.
+
+    Of each setting its share of the new score: float32 (n,), in the ranking's order.
+    """
+    weights = _weights(settings)
+    most = _most(weights, settings)
+    added = {}
+    for at, name in enumerate(_WEIGHTS):
+        alone = np.zeros_like(weights)
+        alone[at] = weights[at]
+        added[name] = _gain(ranking, turns, alone) / np.float32(most)
+    return most, added
+
+
+_WEIGHTS = (
+    "dialogue_previous",
+    "dialogue_next",
+    "dialogue_second",
+    "dialogue_answer",
+    "dialogue_thread",
+    "dialogue_named",
+)
+
+
+def _weights(settings: RankingSettings) -> Scores:
+    return np.array([getattr(settings, name) for name in _WEIGHTS], np.float32)
+
+
+def _most(weights: Scores, settings: RankingSettings) -> float:
+    # What is two away may lend from both sides.
+    return 1.0 + float(weights.sum()) + settings.dialogue_second
+
+
+def _gain(ranking: Candidates, turns: Turns, weights: Scores) -> Scores:
     from colmem_kernels import rescoring  # noqa: PLC0415 - numba only with the first query
 
-    weights = np.array(
-        [
-            settings.dialogue_previous,
-            settings.dialogue_next,
-            settings.dialogue_second,
-            settings.dialogue_answer,
-            settings.dialogue_thread,
-            settings.dialogue_named,
-        ],
-        np.float32,
-    )
     gain = np.empty(len(ranking.rows), np.float32)
     rescoring.lend_scores(
         ranking.rows,
@@ -95,6 +125,4 @@ def lend(ranking: Candidates, turns: Turns, settings: RankingSettings) -> Candid
         weights,
         gain,
     )
-    # What is two away may lend from both sides.
-    most = 1.0 + float(weights.sum()) + settings.dialogue_second
-    return ranked(ranking.rows, (ranking.scores + gain) / np.float32(most))
+    return gain

@@ -70,7 +70,8 @@ class Head(NamedTuple):
     """A ranking's head, with what explains it.
 
     ranking : best first, scores 0..1; fused : before rescoring, in the order of that stage;
-    maxsim : float32 (k,), of the first k rows of ``fused``.
+    maxsim : float32 (k,), of the first k rows of ``fused``; rescored : before turns lent scores;
+    turns : of ``rescored``, None when none is a turn; lent : before near-duplicates were deferred.
     """
 
     ranking: Candidates
@@ -78,6 +79,9 @@ class Head(NamedTuple):
     fused: Candidates
     maxsim: Scores
     weights: Weights
+    rescored: Candidates
+    turns: Turns | None
+    lent: Candidates
 
 
 def rank_head(
@@ -130,12 +134,15 @@ def rank_head(
         ranking = rescore(fused, best, weights)
         if turns is not None:
             turns = turns._replace(marks=_marks(held, pieces))
+    rescored = ranking
     if turns is not None:
-        ranking = dialogue.lend(ranking, _reordered(turns, fused, ranking), settings)
+        turns = _reordered(turns, fused, ranking)
+        ranking = dialogue.lend(ranking, turns, settings)
+    lent = ranking
     if settings.near_duplicates > 0 and sources.vectors is not None:
         vectors = sources.vectors(ranking.rows[:COMPARED_MAX])
         ranking = defer_near_duplicates(ranking, vectors, settings.near_duplicates)
-    return Head(ranking, candidates, fused, best, weights)
+    return Head(ranking, candidates, fused, best, weights, rescored, turns, lent)
 
 
 _SAMPLE_STEP = 3  # every third piece tells the share of punctuation well enough
