@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from colmem import answering, bulk, cursors, maintenance, stored, transfer
+from colmem import answering, bulk, cursors, explaining, maintenance, stored, transfer
 from colmem.contract import (
     ConfigError,
     Embedder,
@@ -46,6 +46,7 @@ from colmem.contract import (
 )
 from colmem.embed import embedder as embedder_of
 from colmem.embedding import embed_texts
+from colmem.explanation import Explanation
 from colmem.index.lexical_files import LexicalDamagedError
 from colmem.opening import Opened, Options, open_store
 from colmem.ranked import Page, Ranker
@@ -61,6 +62,7 @@ ENGINE_ID = "colmem"
 Receipts = list[StoreReceipt]
 Hits = list[Hit]
 WrittenItems = list[Written]
+Answer = TypeVar("Answer")
 
 
 class Engine:
@@ -188,11 +190,7 @@ class Engine:
     def fetch(self, request: FetchRequest | None = None, /, **fields: Any) -> FetchPage:
         """Rank the admitted items by words, by meaning, or by both; best first."""
         request = as_request(FetchRequest, request, fields)
-        self.descriptor().ensure_mode(request.mode)
-        request.validate()
-        _check_unicode(request.query, "query")
-        key = cursors.digest(request.mode, request.filter, request.query)
-        offset = 0 if request.cursor is None else cursors.decode_position(request.cursor, key)
+        key, offset = self._checked_fetch(request)
         opened, (rows, scores, has_more) = self._ranked_page(request, offset)
         cursor = cursors.encode_position(key, offset + len(rows)) if has_more else None
         found = zip(opened.store.read(rows), scores.tolist(), strict=True)
@@ -207,6 +205,17 @@ class Engine:
         return answering.recall(
             request, self.fetch, opened.store.lexical, opened.embedder, self._endpoint
         )
+
+    def explain(
+        self, request: FetchRequest | None = None, /, id: str | None = None, **fields: Any
+    ) -> Explanation:
+        """How each hit of a fetch came to its place; of an ``id`` that did not come, why not.
+
+        Takes what fetch takes. The parts of a hit add up to the score that fetch answers with.
+        """
+        request = as_request(FetchRequest, request, fields)
+        _, offset = self._checked_fetch(request)
+        return self._answered(lambda opened: explaining.explain(opened, request, offset, id))
 
     # Bulk.
 
@@ -373,18 +382,34 @@ class Engine:
 
     # Inside.
 
+    def _checked_fetch(self, request: FetchRequest) -> tuple[bytes, int]:
+        """Refuse what fetch cannot serve; what its cursors are bound to, and its first place."""
+        self.descriptor().ensure_mode(request.mode)
+        request.validate()
+        _check_unicode(request.query, "query")
+        key = cursors.digest(request.mode, request.filter, request.query)
+        return key, 0 if request.cursor is None else cursors.decode_position(request.cursor, key)
+
     def _ranked_page(self, request: FetchRequest, offset: int) -> tuple[Opened, Page]:
-        """A page and the store its rows belong to; a damaged lexical index is built anew."""
-        opened = self._opened
-        ranker = Ranker(opened.store, opened.embedder, opened.ranking)
-        try:
+        """A page and the store its rows belong to."""
+
+        def page(opened: Opened) -> tuple[Opened, Page]:
+            ranker = Ranker(opened.store, opened.embedder, opened.ranking)
             return opened, ranker.page(request, offset)
+
+        return self._answered(page)
+
+    def _answered(self, answer: Callable[[Opened], Answer]) -> Answer:
+        """Answer from the store as it is now; a damaged lexical index is built anew."""
+        opened = self._opened
+        try:
+            return answer(opened)
         except LexicalDamagedError:
             opened.store.distrust_lexical()
         except StoreReplaced:
             self._await_rewrite()
-            return self._ranked_page(request, offset)
-        return opened, ranker.page(request, offset)
+            return self._answered(answer)
+        return answer(opened)
 
     def _write(self, items: Sequence[StoreItem]) -> Receipts:
         written = self._write_rows(items, None, is_bulk=False)

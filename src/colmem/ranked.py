@@ -57,9 +57,9 @@ class Ranker:
         """The rows at places ``offset`` to ``offset + limit`` of the request's ranking."""
         store = self._store
         if request.mode is not FetchMode.VECTOR:
-            store.lexical_ready()
+            self._level()
         view = store.view
-        admitted = store.admitted(request.filter, view)
+        admitted = self._admitted(request.filter, view)
         wanted = min(offset + request.limit + 1, admitted.count)
         if wanted <= offset:
             return _cut(_NOTHING, offset, request.limit)
@@ -70,6 +70,12 @@ class Ranker:
         else:
             ranking = self._hybrid(request, wanted, admitted, view)
         return _cut(ranking, offset, request.limit)
+
+    def _level(self) -> None:
+        self._store.lexical_ready()
+
+    def _admitted(self, filter: MetaFilter, view: View) -> Admitted:
+        return self._store.admitted(filter, view)
 
     def _keyword(self, query: str, k: int, filter: MetaFilter, view: View) -> Candidates:
         lexical = self._store.lexical
@@ -134,7 +140,7 @@ class Ranker:
             lexical_bounds=legs.lexical_bounds,
             vector_bounds=legs.vector_bounds,
             sources=Sources(
-                cosines=lambda rows: store.vectors.scores(legs.query, rows),
+                cosines=lambda rows: self._cosines(legs.query, rows),
                 pieces=None if index is None else index.take,
                 turns=lambda rows: store.attributes.turns(rows, admitted.mask),
                 vectors=store.vectors.take,
@@ -183,9 +189,13 @@ class Ranker:
         table = PieceTable(teller.rows, teller.row_inverse_norms, *_marks(teller))
         return Pieces(pieces, read, table, index.document_frequency(), self._store.n_live)
 
+    def _cosines(self, query: Vectors, rows: RowIds) -> Scores:
+        """Exact cosines of rows: float32 (n,)."""
+        return self._store.vectors.scores(query, rows)
+
     def _all_cosines(self, query: Vectors, n_rows: int) -> Scores:
         """Exact cosines of all rows: float32 (n_rows,)."""
-        return self._store.vectors.scores(query, np.arange(n_rows, dtype=np.int64))
+        return self._cosines(query, np.arange(n_rows, dtype=np.int64))
 
 
 _NOTHING = Candidates(np.empty(0, np.int64), np.empty(0, np.float32))

@@ -17,7 +17,7 @@ import numpy as np
 from colmem.contract.errors import CorruptStore, EngineError, InvalidRequest
 from colmem.files import AppendFile, fsync_folder
 from colmem.index.vector_checksums import Checksums
-from colmem.index.vector_search import Found, SearchView, Workers, search_view
+from colmem.index.vector_search import Found, SearchView, Workers, compares_all, search_view
 from colmem.schema import Admitted, Candidates, RowIds, Scores, Vectors
 from colmem_kernels.similarity import dot_rows
 
@@ -232,6 +232,10 @@ class VectorIndex:
         return self._search(
             query, k, admitted, exact=exact, threads=threads, needs_bounds=False
         ).best
+
+    def compares_all(self, k: int, admitted: Admitted) -> bool:
+        """Whether a search for k rows compares every admitted embedding, without codes."""
+        return compares_all(self._view, k, admitted.count)
 
     def score_bounds(
         self, query: Vectors, admitted: Admitted, *, exact: bool = False, threads: int = 1

@@ -95,13 +95,18 @@ def search_view(
     count = min(admitted.count, n_rows)
     k = max(0, min(k, count))
     length = float(np.sqrt(np.dot(query, query)))
-    if exact or view.codes is None or length == 0.0 or count <= max(_EXACT_ROWS_MAX, 8 * k):
+    if exact or view.codes is None or length == 0.0 or compares_all(view, k, count):
         return _search_exact(view.vectors, query, k, mask, count, workers)
     # Compiled only in stores large enough to use codes.
     from colmem.index.vector_code_search import search_codes  # noqa: PLC0415
 
     prepared = Query(query, length, k, mask, count, needs_bounds)
     return search_codes(view.vectors, view.codes, prepared, workers)
+
+
+def compares_all(view: SearchView, k: int, n_admitted: int) -> bool:
+    """Whether a search for k rows compares every admitted one instead of scanning codes."""
+    return view.codes is None or n_admitted <= max(_EXACT_ROWS_MAX, 8 * k)
 
 
 def _search_exact(

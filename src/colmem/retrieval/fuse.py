@@ -100,13 +100,33 @@ def blend(
     weights: Weights,
 ) -> Scores:
     """Convex blend of two legs' scores of the same rows: float32 (n,), 0..1."""
-    total = weights.lexical + weights.vector
-    if total == 0:  # MaxSim alone decides.
-        return np.zeros(len(lexical), np.float32)
-    by_words = _unit(lexical, lexical_bounds) * np.float32(weights.lexical / total)
-    by_meaning = _unit(vector, vector_bounds) * np.float32(weights.vector / total)
+    by_words, by_meaning = blend_parts(
+        lexical,
+        vector,
+        vector_bounds=vector_bounds,
+        lexical_bounds=lexical_bounds,
+        weights=weights,
+    )
     blended: Scores = by_words + by_meaning
     return blended
+
+
+def blend_parts(
+    lexical: Scores,
+    vector: Scores,
+    *,
+    vector_bounds: tuple[float, float],
+    lexical_bounds: tuple[float, float],
+    weights: Weights,
+) -> tuple[Scores, Scores]:
+    """What each leg adds to the blend: float32 (n,) each."""
+    total = weights.lexical + weights.vector
+    if total == 0:  # MaxSim alone decides.
+        return np.zeros(len(lexical), np.float32), np.zeros(len(lexical), np.float32)
+    return (
+        _unit(lexical, lexical_bounds) * np.float32(weights.lexical / total),
+        _unit(vector, vector_bounds) * np.float32(weights.vector / total),
+    )
 
 
 def ranked(rows: RowIds, scores: Scores) -> Candidates:
