@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from colmem.contract import ConfigError, Embedder
+from colmem.contract import ConfigError, Embedder, InvalidRequest
 from colmem.schema import Vectors
 
 UNIT_TOLERANCE = 1e-5
@@ -55,6 +55,27 @@ def normalised(vectors: npt.NDArray[np.floating[Any]]) -> Vectors:
     norms = np.sqrt((vectors.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
     norms[(norms == 0) | (np.abs(norms - 1) < UNIT_TOLERANCE)] = 1
     return np.ascontiguousarray(vectors / norms, np.float32)
+
+
+def query_vector(numbers: Any, dim: int) -> Vectors:
+    """A vector that a caller gives to be compared with the store's: float32 (dim,), normalised.
+
+    Raises
+    ------
+    InvalidRequest
+        When it is not ``dim`` finite numbers.
+    """
+    expected = f"expected {dim} finite numbers, as the store's embedder makes them"
+    try:
+        vector = np.asarray(numbers, np.float32)
+    except (TypeError, ValueError) as error:
+        raise InvalidRequest(f"vector: {error}; {expected}", path="vector") from error
+    if vector.shape != (dim,):
+        raise InvalidRequest(f"vector has the shape {vector.shape}; {expected}", path="vector")
+    if not np.isfinite(vector).all():
+        raise InvalidRequest(f"vector holds a number that is not finite; {expected}", path="vector")
+    unit: Vectors = normalised(vector[np.newaxis])[0]
+    return unit
 
 
 def pieces_function(

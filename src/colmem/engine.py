@@ -45,7 +45,7 @@ from colmem.contract import (
     validate_batch,
 )
 from colmem.embed import embedder as embedder_of
-from colmem.embedding import embed_texts
+from colmem.embedding import embed_texts, query_vector
 from colmem.explanation import Explanation
 from colmem.index.lexical_files import LexicalDamagedError
 from colmem.opening import Opened, Options, open_store
@@ -195,6 +195,20 @@ class Engine:
         cursor = cursors.encode_position(key, offset + len(rows)) if has_more else None
         found = zip(opened.store.read(rows), scores.tolist(), strict=True)
         return FetchPage([stored.hit_of(row, score) for row, score in found], cursor)
+
+    def nearest(self, vector: Any, *, filter: MetaFilter | None = None, limit: int = 10) -> Hits:
+        """The admitted items whose embeddings are nearest to a vector, best first, by cosine.
+
+        vector : numbers (dim,) in the space of the store's embedder; their length does not count.
+        """
+        request = ListRequest(filter=filter or MetaFilter(), limit=limit)
+        request.validate()
+        opened = self._opened
+        wanted = query_vector(vector, opened.store.dim)
+        ranker = Ranker(opened.store, opened.embedder, opened.ranking)
+        rows, scores = ranker.nearest(wanted, request.limit, request.filter)
+        found = zip(opened.store.read(rows), scores.tolist(), strict=True)
+        return [stored.hit_of(row, score) for row, score in found]
 
     def recall(self, request: RecallRequest | None = None, /, **fields: Any) -> RecallAnswer:
         """Answer a question from the admitted items, citing at most ``limit`` of them."""

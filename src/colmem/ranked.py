@@ -77,6 +77,16 @@ class Ranker:
     def _admitted(self, filter: MetaFilter, view: View) -> Admitted:
         return self._store.admitted(filter, view)
 
+    def nearest(self, vector: Vectors, k: int, filter: MetaFilter) -> Candidates:
+        """The k admitted rows nearest to an embedding, best first.
+
+        vector : float32 (dim,), L2-normalised or zero.
+        """
+        store = self._store
+        admitted = store.admitted(filter, store.view)
+        found = self._vector(vector, min(k, admitted.count), admitted)
+        return Candidates(found.rows[:k], found.scores[:k])
+
     def _keyword(self, query: str, k: int, filter: MetaFilter, view: View) -> Candidates:
         lexical = self._store.lexical
         if not lexical.has_terms(query):
