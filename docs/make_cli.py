@@ -24,6 +24,7 @@ line itself is wrong. `-` in place of a text, query, question, id or file is sta
 | command | lines |
 |---|---|
 | `fetch`, `list`, `get` | a hit each; where a page ends, `{"next_cursor":…}` on standard error |
+| `fetch --explain` | the explanation of the page |
 | `recall` | the answer with its citations |
 | `explore` | the page of buckets |
 | `store` | a receipt each |

@@ -29,6 +29,7 @@ from colmem.contract import (
     StoreItem,
     StoreReceipt,
 )
+from colmem.explanation import Explanation
 
 if TYPE_CHECKING:
     from colmem.client.asynchronous import AsyncHttpEngine
@@ -96,6 +97,10 @@ class AsyncEngine:
     async def explore(self, *request: Any, **fields: Any) -> ExplorePage:
         """Count the admitted items along a facet; takes an ExploreRequest or its fields."""
         return await self._call(lambda engine: engine.explore(*request, **fields))
+
+    async def explain(self, *request: Any, **fields: Any) -> Explanation:
+        """How each hit of a fetch came to its place; see ``Engine.explain``."""
+        return await self._call(lambda engine: engine.explain(*request, **fields))
 
     async def ingest(self, items: Iterable[StoreItem], **options: Any) -> Any:
         """Store any number of items in bounded memory; see ``Engine.ingest``."""

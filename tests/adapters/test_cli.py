@@ -56,6 +56,28 @@ def test_fetch_for_people(run: Run, filled: Path) -> None:
     ]
 
 
+def test_fetch_explains(run: Run, filled: Path) -> None:
+    (explained,) = run("fetch", filled, "ownership values", "--explain", "--json").json
+    first = explained["hits"][0]
+    assert first["id"] == OWNERSHIP
+    assert sum(first["parts"].values()) == pytest.approx(first["score"], abs=1e-5)
+    ran = run("fetch", filled, "ownership values", "--explain")
+    assert ran.code == 0
+    for words in ("lexical ", "cosine ", "place keyword 1, vector 1, blend 1"):
+        assert words in " ".join(ran.out.split())
+    assert "searched for ownership, valu, values" in ran.err
+    assert "filter admits 4 of 4" in ran.err
+
+
+def test_fetch_says_why_an_item_did_not_come(run: Run, filled: Path) -> None:
+    asked = ("fetch", filled, "ownership", "--folder", "/notes/go", "--why-not", OWNERSHIP)
+    (explained,) = run(*asked, "--json").json
+    assert explained["why_not"]["reason"] == "filtered"
+    ran = run(*asked)
+    assert f"{OWNERSHIP} did not come: refused by folder" in ran.err
+    assert 'folder asks for "/notes/go", the item has "/notes/rust"' in ran.err
+
+
 def test_fetch_reads_its_query_from_standard_input(run: Run, filled: Path) -> None:
     assert run("fetch", filled, "-", "--json", stdin="ownership\n").json[0]["id"] == OWNERSHIP
 

@@ -11,10 +11,13 @@ import colmem
 import colmem.aio
 from colmem import (
     ConfigError,
+    FetchRequest,
     InvalidRequest,
     MemoryEngine,
     MemoryMeta,
     MetaFilter,
+    Namespace,
+    Reach,
     SnapshotChecksumError,
     Unauthorized,
     Unavailable,
@@ -104,6 +107,49 @@ def test_a_wrong_token() -> None:
                     engine.list(limit=1)
 
 
+def test_a_fetch_is_explained(server: Server) -> None:
+    ids = [server.engine.store(colmem.document(f"apple {word}")).id for word in ("pie", "tree")]
+    with colmem.connect(server.url) as client:
+        explained = client.explain(query="apple pie", mode="keyword", limit=1, id=ids[1])
+        request = FetchRequest(query="apple pie", mode="keyword", limit=1)
+        assert client.explain(request, ids[1]).hits == explained.hits
+        (hit,) = explained.hits
+        assert hit.id == ids[0]
+        assert sum(hit.terms.values()) == pytest.approx(hit.score, rel=1e-5)
+        assert explained.why_not is not None
+        assert (explained.why_not.reason, explained.why_not.hit.rank) == ("behind_limit", 2)
+    asked = {"query": "x", "mode": "keyword", "limit": 1, "id": 5}
+    refused = httpx.post(f"{server.url}/v1/explain", json=asked)
+    assert (refused.status_code, refused.json()["path"]) == (400, "$.id")
+    with (
+        serving(ReferenceEngine()) as other,
+        colmem.connect(other.url) as client,
+        pytest.raises(Unsupported, match="does not offer explain"),
+    ):
+        client.explain(query="x", mode="keyword")
+
+
+def test_a_confined_token_learns_nothing_by_explaining() -> None:
+    ann = token(SECRET, place=Namespace("user:ann"), reach=Reach.exact("user:ann"))
+    with colmem.open(":memory:") as engine:
+        secret = engine.store(colmem.document("apple of another")).id
+        own = engine.store(
+            colmem.document("apple", meta=MemoryMeta(namespace=Namespace("user:ann")))
+        ).id
+        with (
+            serving(engine, tokens=(ann,)) as server,
+            colmem.connect(server.url, token=SECRET) as client,
+        ):
+            explained = client.explain(query="apple", id=secret)
+            elsewhere = MetaFilter(reach=Reach.exact("root"))
+            nowhere = client.explain(query="apple", id=own, filter=elsewhere)
+    assert [hit.id for hit in explained.hits] == [own]
+    assert explained.why_not.reason == "not_stored"
+    assert (explained.filter.within, explained.filter.clauses) == (1, {"reach": 1})
+    assert nowhere.hits == []
+    assert (nowhere.filter.within, nowhere.filter.clauses) == (0, {})
+
+
 def test_bulk_and_snapshots_through_the_client(tmp_path: Path) -> None:
     items = [colmem.document(f"note {n}", meta=MemoryMeta(tags=[f"t{n % 3}"])) for n in range(2500)]
     seen: list[int] = []
@@ -155,6 +201,8 @@ def test_the_same_operations_as_coroutines(shared: Server, tmp_path: Path) -> No
         (hit,) = await engine.get(ids=[receipt.id])
         counts = await engine.explore(facet="workspace", **wanted)
         answer = await engine.recall(question="marsupials", **wanted)
+        explained = await engine.explain(query="marsupials", mode="keyword", **wanted)
+        assert [shown.id for shown in explained.hits] == [receipt.id]
         with pytest.raises(InvalidRequest):
             await engine.list(limit=0)
         report = await engine.ingest([item])

@@ -252,6 +252,14 @@ requests = st.one_of(
         limit=limits,
         filter=filters,
     ),
+    _post(
+        "/v1/explain",
+        query=st.sampled_from(["apple river", "outside"]),
+        mode=st.just("vector"),
+        limit=limits,
+        filter=filters,
+        id=ids.map(lambda ids: ids[0]),
+    ),
     _post("/v1/recall", question=st.just("apple river outside"), limit=limits, filter=filters),
     _post("/v1/forget", ids=ids),
     _post("/v1/forget", filter=filters),
@@ -275,6 +283,8 @@ _SEALED = re.compile(r'"next_cursor": ?"[^"]*"')
 
 def _comparable(path: str, body: Any, response: httpx.Response) -> Any:
     """An answer without what may differ: the seal's key, and the effect of common words."""
+    if path == "/v1/explain" and response.status_code == 200:
+        return 200, {k: v for k, v in response.json().items() if k != "stages_ms"}
     text = _SEALED.sub('"next_cursor":""', response.text)
     by_words = path == "/v1/recall" or (path == "/v1/fetch" and body["mode"] != "vector")
     if not by_words or response.status_code != 200:

@@ -27,6 +27,8 @@ from colmem import (
     encode,
 )
 from colmem.adapters.excerpts import excerpt, pattern_of
+from colmem.adapters.explained import hit_lines, summary_lines, why_not_lines
+from colmem.explanation import Explanation
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,6 +60,9 @@ class Output(Protocol):
 
     def hits(self, hits: Sequence[Hit], query: str = "", first: int = 1) -> None:
         """Print hits in short, with ranks and scores where there is a query."""
+
+    def explained(self, hits: Sequence[Hit], query: str, explanation: Explanation) -> None:
+        """Print hits in short with what their scores are made of."""
 
     def items(self, hits: Sequence[Hit]) -> None:
         """Print items whole."""
@@ -106,6 +111,10 @@ class JsonOutput:
     def hits(self, hits: Sequence[Hit], query: str = "", first: int = 1) -> None:
         """Print a hit a line."""
         self._lines(hits)
+
+    def explained(self, hits: Sequence[Hit], query: str, explanation: Explanation) -> None:
+        """Print the explanation, one object."""
+        self._lines([explanation])
 
     def items(self, hits: Sequence[Hit]) -> None:
         """Print a hit a line."""
@@ -174,6 +183,22 @@ class TextOutput:
 
     def hits(self, hits: Sequence[Hit], query: str = "", first: int = 1) -> None:
         """Print rank, score and an excerpt around the query's words."""
+        self._ranked(hits, query, first, [()] * len(hits))
+
+    def explained(self, hits: Sequence[Hit], query: str, explanation: Explanation) -> None:
+        """Print hits with the parts of their scores below, then what holds for the ranking."""
+        below = [[*hit_lines(shown)] for shown in explanation.hits]
+        first = explanation.hits[0].rank if explanation.hits else 1
+        self._ranked(hits, query, first, below)
+        for line in summary_lines(explanation):
+            self.note(printable(line))
+        if explanation.why_not is not None:
+            for line in why_not_lines(explanation.why_not):
+                self.note(printable(line))
+
+    def _ranked(
+        self, hits: Sequence[Hit], query: str, first: int, below: Sequence[Sequence[str]]
+    ) -> None:
         from rich.console import Group  # noqa: PLC0415 - rich only when it prints
         from rich.text import Text  # noqa: PLC0415
 
@@ -182,9 +207,12 @@ class TextOutput:
             return
         grid = _grid(3 if query else 1)
         room = (_console().width - 14) * EXCERPT_LINES - 2
-        for rank, hit in enumerate(hits, first):
+        for rank, (hit, lines) in enumerate(zip(hits, below, strict=True), first):
             body = Group(
-                *_excerpt_lines(hit, query, room), Text(_about(hit), "dim"), Text(hit.id, "dim")
+                *_excerpt_lines(hit, query, room),
+                Text(_about(hit), "dim"),
+                Text(hit.id, "dim"),
+                *(Text(printable(line), "dim") for line in lines),
             )
             if query:
                 score = Text(f"{hit.score:.3f}", "cyan")

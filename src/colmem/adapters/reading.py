@@ -10,6 +10,7 @@ from colmem import (
     ColmemError,
     Facet,
     FetchMode,
+    FetchRequest,
     MetaFilter,
     Reach,
 )
@@ -39,6 +40,8 @@ ALL_PAGE_ITEMS = 1_000  # of `list --all`
     help="Rank by words, by meaning, or by both.",
 )
 @click.option("--full", is_flag=True, help="Show whole texts instead of excerpts.")
+@click.option("--explain", is_flag=True, help="Show what each score is made of.")
+@click.option("--why-not", metavar="ID", help="Explain, and say why the item ID did not come.")
 @page_options(10)
 @filter_options
 def fetch(
@@ -46,19 +49,28 @@ def fetch(
     query: str,
     mode: str,
     full: bool,
+    explain: bool,
+    why_not: str | None,
     limit: int,
     cursor: str | None,
     filter: MetaFilter,
 ) -> None:
     """Find what fits QUERY, best first; `-` reads the query from standard input."""
-    text = text_of(query)
+    request = FetchRequest(
+        query=text_of(query), mode=mode, limit=limit, cursor=cursor, filter=filter
+    )
+    explanation = None
     with Progress("fetching"), open_for_reading(store) as engine:
-        page = engine.fetch(query=text, mode=mode, limit=limit, cursor=cursor, filter=filter)
+        page = engine.fetch(request)
+        if explain or why_not is not None:
+            explanation = engine.explain(request, why_not)
     output = session().output
-    if full:
+    if explanation is not None:
+        output.explained(page.hits, request.query, explanation)
+    elif full:
         output.items(page.hits)
     else:
-        output.hits(page.hits, text)
+        output.hits(page.hits, request.query)
     output.more(page.next_cursor)
 
 

@@ -17,6 +17,7 @@ from colmem.contract import (
     ColmemError,
     ConfigError,
     EngineError,
+    FetchRequest,
     InvalidRequest,
     MetaFilter,
     SnapshotChecksumError,
@@ -26,6 +27,7 @@ from colmem.contract import (
     decode,
     encode,
 )
+from colmem.explanation import Explanation
 
 BATCH_ITEMS: Final = 1_000
 """Items encoded at a time by ``ingest``."""
@@ -85,6 +87,14 @@ def operation(name: str, request: Any = None, fields: dict[str, Any] | None = No
     if isinstance(described.request, type) and fields is not None:
         request = as_request(described.request, request, fields)
     return Call("POST", described.path, encode(request), described.answer)
+
+
+def explain(request: Any, fields: dict[str, Any], id: str | None) -> Call:
+    """Ask how a fetch comes about, and why an item is not among its hits."""
+    body = json.loads(encode(as_request(FetchRequest, request, fields)))
+    if id is not None:
+        body["id"] = id
+    return Call("POST", "/v1/explain", encode(body), Explanation)
 
 
 def posted(name: str, **fields: Any) -> Call:

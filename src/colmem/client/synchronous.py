@@ -35,6 +35,7 @@ from colmem.contract import (
     StoreReceipt,
     decode,
 )
+from colmem.explanation import Explanation
 
 # The method `list` hides the type of that name inside the class.
 Receipts = list[StoreReceipt]
@@ -112,6 +113,13 @@ class HttpEngine:
         """Count admitted items along a facet."""
         page: ExplorePage = self._send(exchange.operation("explore", request, fields))
         return page
+
+    def explain(
+        self, request: FetchRequest | None = None, /, id: str | None = None, **fields: Any
+    ) -> Explanation:
+        """How each hit of a fetch came to its place; of an id that did not come, why not."""
+        explanation: Explanation = self._send(exchange.explain(request, fields, id))
+        return explanation
 
     # Bulk and snapshots.
 

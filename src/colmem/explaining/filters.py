@@ -22,7 +22,7 @@ def filter_plan(opened: Opened, request: FetchRequest, view: View) -> FilterPlan
         how = "compared one by one"
         if not store.vectors.compares_all(depth, admitted):
             how = "scanned by their codes, the best of them compared exactly"
-        vector = f"a mask over {view.n_rows} rows; the admitted embeddings are {how}"
+        vector = f"a mask over all rows; the admitted embeddings are {how}"
     return FilterPlan(
         admitted=admitted.count,
         within=store.admitted(reach, view).count,

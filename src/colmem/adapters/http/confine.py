@@ -46,6 +46,7 @@ from colmem.contract import (
     validate_batch,
 )
 from colmem.contract.limits import IDS_PER_GET_MAX
+from colmem.explanation import Explanation, WhyNot
 from colmem.tools import ToolScope
 
 _TAG_BYTES: Final = 16
@@ -93,6 +94,24 @@ class ConfinedEngine:
         request.validate()
         page = self.engine.fetch(self._opened(request))
         return FetchPage(page.hits, self._sealed(page.next_cursor))
+
+    def explain(
+        self, request: FetchRequest | None = None, /, id: str | None = None, **fields: Any
+    ) -> Explanation:
+        """Explain a fetch of what is within reach; an id outside it is as one not stored."""
+        request = as_request(FetchRequest, request, fields)
+        self.engine.descriptor().ensure_mode(request.mode)
+        request.validate()
+        engine: Any = self.engine
+        own = self.scope.reach
+        known = id is not None and not is_blank(id) and engine.get(GetRequest([id], own))
+        explained: Explanation = engine.explain(self._opened(request), id if known else None)
+        if id is not None and not known:
+            explained = msgspec.structs.replace(explained, why_not=WhyNot.not_stored(id))
+        if self._reach(request.filter.reach, "$.filter.reach") is NOWHERE:
+            plan = msgspec.structs.replace(explained.filter, within=0, clauses={})
+            explained = msgspec.structs.replace(explained, filter=plan)
+        return explained
 
     def recall(self, request: RecallRequest | None = None, /, **fields: Any) -> RecallAnswer:
         """Answer from what is admitted and within reach."""

@@ -70,6 +70,15 @@ def _paths() -> dict[str, Any]:
     counters = {"200": {"description": "Counters", "content": {"text/plain": {"schema": _TEXT}}}}
     paths["/v1/stats"] = {"get": _described("stats", "Counts of the store", _json_answer(_OBJECT))}
     paths["/metrics"] = {"get": _described("metrics", "Counters for Prometheus", counters)}
+    also = {"type": "object", "properties": {"id": {"anyOf": [_TEXT, {"type": "null"}]}}}
+    paths["/v1/explain"] = {
+        "post": _described(
+            "explain",
+            "How each hit of a fetch came to its place; of an `id` that did not come, why not",
+            _json_answer({"$ref": REF + "Explanation"}),
+            body={JSON: {"schema": {"allOf": [{"$ref": REF + "FetchRequest"}, also]}}},
+        )
+    }
     paths["/v1/openapi.json"] = {
         "get": _described("openapi", "This description", _json_answer(_OBJECT))
     }

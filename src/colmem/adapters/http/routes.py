@@ -23,6 +23,7 @@ from colmem.client.operations import JSON, OPERATIONS, Operation
 from colmem.contract import (
     ColmemError,
     Facet,
+    FetchRequest,
     InvalidRequest,
     MetaFilter,
     StoreItem,
@@ -37,6 +38,11 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 class _Batch(msgspec.Struct):
     # The other spelling of a store_many's items.
     items: list[StoreItem]
+
+
+class _Asked(msgspec.Struct):
+    # What explain takes beyond a FetchRequest: an item that may not have come.
+    id: str | None = None
 
 
 def guarded(name: str, endpoint: Endpoint) -> Endpoint:
@@ -93,13 +99,25 @@ def contract_routes(worker: Worker) -> list[Route]:
 def own_routes(
     worker: Worker, metrics: Metrics, extra_health: Callable[[Access], Any]
 ) -> list[Route]:
-    """Health, counts and tools; ``extra_health`` gives more fields of health."""
+    """Health, counts, tools and explain; ``extra_health`` gives more fields of health."""
 
     async def health(request: Request) -> Response:
         access = access_of(request)
 
         def call() -> bytes:
             return encode(access.engine.health())[:-1] + _members(extra_health(access)) + b"}"
+
+        return Response(await worker.run(call), media_type=JSON)
+
+    async def explain(request: Request) -> Response:
+        access = access_of(request)
+        body = await json_body(request, worker)
+
+        def call() -> bytes:
+            asked, id = decode(body, FetchRequest), decode(body, _Asked).id
+            access.method("explain")  # or the engine offers none
+            engine: Any = access.engine
+            return encode(engine.explain(asked, id))
 
         return Response(await worker.run(call), media_type=JSON)
 
@@ -131,6 +149,7 @@ def own_routes(
 
     return [
         Route("/v1/health", guarded("health", health), methods=["GET", "POST"]),
+        Route("/v1/explain", guarded("explain", explain), methods=["POST"]),
         Route("/v1/stats", guarded("stats", stats), methods=["GET"]),
         Route("/metrics", guarded("metrics", counters), methods=["GET"]),
         Route("/v1/tools", guarded("tools", tools), methods=["GET"]),

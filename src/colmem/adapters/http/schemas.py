@@ -15,6 +15,7 @@ from colmem.contract.limits import (
     SCAN_LIMIT_MAX,
     U64_MAX,
 )
+from colmem.explanation import Explanation
 
 Schema = dict[str, Any]
 
@@ -33,6 +34,7 @@ def contract_schemas() -> dict[str, Schema]:
         for type in (operation.request, operation.answer):
             if type is not None:
                 _schema(inspect.type_info(type), schemas)
+    _schema(inspect.type_info(Explanation), schemas)
     _tighten(schemas)
     return schemas
 
@@ -61,6 +63,11 @@ def _schema(info: inspect.Type, schemas: dict[str, Schema]) -> Schema:
             return {"anyOf": [_schema(option, schemas) for option in info.types]}
         case inspect.ListType():
             return {"type": "array", "items": _schema(info.item_type, schemas)}
+        case inspect.DictType():
+            return {"type": "object", "additionalProperties": _schema(info.value_type, schemas)}
+        case inspect.TupleType():
+            items = [_schema(item, schemas) for item in info.item_types]
+            return {"type": "array", "prefixItems": items, "minItems": len(items)}
         case inspect.IntType():
             return {"type": "integer", "minimum": info.ge or 0, "maximum": U64_MAX}
         case inspect.CustomType(cls=cls):

@@ -45,10 +45,16 @@ let offered = null; // whether the server explains, asked once
 async function explanation(hit, { query, mode, filter }) {
   offered ??= call("v1/openapi.json").then((api) => EXPLAIN in api.paths);
   try {
-    return (await offered) ? await call(EXPLAIN.slice(1), { query, mode, filter, limit: DEPTH, id: hit.id }) : null;
+    return (await offered) ? own(hit, await call(EXPLAIN.slice(1), { query, mode, filter, limit: DEPTH, id: hit.id })) : null;
   } catch {
     return null; // the rankings still tell the most of it
   }
+}
+
+/** An explanation cut down to one hit and what holds for all of them. */
+function own(hit, { hits, why_not: whyNot, ...rest }) {
+  const found = hits?.find((other) => other.id === hit.id) ?? whyNot?.hit;
+  return { ...rest, ...found };
 }
 
 /** Any JSON as nested lists. */
