@@ -56,7 +56,7 @@ class FrameworkItems:
         self, metadata: Mapping[str, Any], id: str | None, tags: Sequence[str] = ()
     ) -> MemoryMeta:
         """Metadata of an item to be written."""
-        own = [self._id_tag(id)] if id is not None else []
+        own = [self.tag("id", id)] if id is not None else []
         return foreign.with_metadata(self._base, metadata, [*own, *tags])
 
     def id_of(self, hit: Hit) -> str:
@@ -95,12 +95,24 @@ class FrameworkItems:
         found: dict[str, Hit] = {}
         for start in range(0, len(wanted), IDS_PER_GET):
             part = wanted[start : start + IDS_PER_GET]
-            found |= {self.id_of(hit): hit for hit in self._named(part, self.filter.reach)}
+            found |= {self.id_of(hit): hit for hit in self.tagged("id", part)}
             rest = [id for id in part if id not in found and not is_blank(id)]
             if rest:
-                found |= {hit.id: hit for hit in self.engine.get(ids=rest, reach=self.filter.reach)}
-        readable = (found[id] for id in wanted if id in found)
-        return [hit for hit in readable if self.filter.matches(hit.kind, hit.meta)]
+                held = self.engine.get(ids=rest, reach=self.filter.reach)
+                found |= {hit.id: hit for hit in held if self._is_readable(hit)}
+        return [found[id] for id in wanted if id in found]
+
+    def tag(self, name: str, value: str) -> str:
+        """The tag by which the framework finds what is its own."""
+        return foreign.named_tag(self.framework, name, value)
+
+    def tagged(self, name: str, values: Sequence[str]) -> list[Hit]:
+        """Readable items that the framework tagged with one of the values."""
+        if not values:
+            return []
+        tags = [self.tag(name, value) for value in values]
+        held = self.list(MetaFilter(reach=self.filter.reach, tags_any=tags))
+        return [hit for hit in held if self._is_readable(hit)]
 
     def forget(self, hits: Sequence[Hit]) -> None:
         """Forget items that were read."""
@@ -144,15 +156,13 @@ class FrameworkItems:
         hits: Sequence[Hit] = search(vector, filter=filter, limit=k)
         return hits
 
-    def _named(self, ids: Sequence[str], reach: Reach | None) -> Iterator[Hit]:
-        tags = [self._id_tag(id) for id in ids]
-        return self.list(MetaFilter(reach=reach, tags_any=tags))
+    def _is_readable(self, hit: Hit) -> bool:
+        return self.filter.matches(hit.kind, hit.meta)
 
     def _forget_others(self, ids: Sequence[str], kept: set[str]) -> None:
         """Forget what has one of the framework's ids where it writes, except the kept ones."""
         if ids:
-            held = self._named(ids, Reach.exact(self._base.namespace))
+            here = Reach.exact(self._base.namespace)
+            tags = [self.tag("id", id) for id in ids]
+            held = self.list(MetaFilter(reach=here, tags_any=tags))
             self.forget([hit for hit in held if hit.id not in kept])
-
-    def _id_tag(self, id: str) -> str:
-        return foreign.named_tag(self.framework, "id", id)
