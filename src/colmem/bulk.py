@@ -33,6 +33,7 @@ from colmem.contract import (
     TurnRange,
     decode,
 )
+from colmem.contract.vocabulary import member
 from colmem.embedding import normalised
 from colmem.schema import ITEMS, Vectors
 from colmem.storage.sql_filter import condition
@@ -221,11 +222,15 @@ def _reader(data: Any) -> pa.RecordBatchReader:
         return data.to_reader(max_chunksize=BATCH_ROWS)
     if isinstance(data, pa.RecordBatchReader):
         return data
+    problem = ""
     if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data)
+        try:
+            return pa.RecordBatchReader.from_stream(data)
+        except pa.ArrowException as error:
+            problem = f" ({error})"
     raise InvalidRequest(
-        f"ingest_arrow got a {type(data).__name__}; expected a pyarrow Table, RecordBatch or "
-        "RecordBatchReader, or an object with an Arrow stream (DuckDB, Polars, pandas)"
+        f"ingest_arrow got a {type(data).__name__}{problem}; expected a pyarrow Table, RecordBatch "
+        "or RecordBatchReader, or an object with an Arrow stream (DuckDB, Polars, pandas)"
     )
 
 
@@ -296,7 +301,7 @@ def _items(values: dict[str, list[Any]], n_rows: int, position: int) -> Iterator
     shapes = zip(*(values.get(name, nothing) for name in names), strict=True)
     for i, (meta, kind, shape) in enumerate(zip(metas, kinds, shapes, strict=True)):
         try:
-            yield _item(ItemKind(kind or ItemKind.DOCUMENT), meta, *shape)
+            yield _item(member(ItemKind, kind or ItemKind.DOCUMENT, "kind"), meta, *shape)
         except (ColmemError, ValueError, TypeError) as error:
             text = error.message if isinstance(error, ColmemError) else str(error)
             raise InvalidRequest(f"$[{position + i}]: {text}") from error
@@ -323,7 +328,7 @@ def _item(
         return Document(title=title, body=DocumentBody(text=text), mime=mime, meta=meta)
     return Learning(
         text=text,
-        learning_kind=LearningKind(learning_kind or LearningKind.FACT),
+        learning_kind=member(LearningKind, learning_kind or LearningKind.FACT, "learning_kind"),
         confidence=_CONFIDENCE_DEFAULT if confidence is None else confidence,
         evidence=evidence,
         meta=meta,
