@@ -36,7 +36,7 @@ from colmem.contract import (
 )
 from colmem.index.attributes import Attributes
 from colmem.index.growing import GrowingArray
-from colmem.index.keys import KeyIndex, keys_of
+from colmem.index.keys import KeyIndex, keys_of_rows
 from colmem.index.lexical import LexicalIndex
 from colmem.index.lexical_files import LexicalDamagedError
 from colmem.index.pieces import PieceIndex
@@ -51,6 +51,7 @@ from colmem_kernels import columns as column_kernels
 FLUSH_ROWS = 20_000  # rows the table may lag behind the log before it is brought level
 FLUSH_ROWS_MAX = 100_000  # and before writes wait for that
 MASKS_MAX = 16  # filter masks remembered, one byte a row each
+RECENT_ROWS_MAX = 2 * FLUSH_ROWS  # written rows kept in columns until the table has them
 LEXICAL_BATCH_ROWS = 5_000
 RESIDENT_TAIL_ROWS = 50_000  # rows replayed at open before the resident file is written anew
 _NOT_LEVEL = -1
@@ -86,6 +87,12 @@ class Written(NamedTuple):
 
     id: str
     replayed: bool
+
+
+class _Recent(NamedTuple):
+    # A frame of a bulk write as columns: what the table would else read back from the log.
+    batch: pa.RecordBatch
+    put: Put
 
 
 @dataclass
@@ -168,6 +175,7 @@ class Store:
         self._table_lock = threading.Lock()
         self._background = ThreadPoolExecutor(1, "colmem-table")
         self._flushing: Future[None] | None = None
+        self._recent: dict[int, _Recent] = {}  # by the position of the frame in the log
         self._load(n_piece_ids)
         self._replay()
         self.vectors = VectorIndex(
@@ -239,12 +247,14 @@ class Store:
     ) -> list[int | None]:
         """For each name the live row that has it as its id, content hash or fingerprint."""
         first = self.keys.find_first(names, view.live)
-        found: list[int | None] = []
-        for name, candidate in zip(names, first, strict=True):
-            held = None
-            if candidate >= 0:
+        found: list[int | None] = [None] * len(names)
+        for i in np.flatnonzero(first >= 0).tolist():
+            name, row = names[i], int(first[i])
+            if name_of(self._head(row)) == name:
+                found[i] = row
+            else:  # another row has the same key
                 held = self._find(name, view, partial(_is_named, name_of, name))
-            found.append(None if held is None else held[0])
+                found[i] = None if held is None else held[0]
         return found
 
     def seqs(self, n_rows: int) -> RowIds:
@@ -353,19 +363,30 @@ class Store:
                     f"the table of {self.folder} lags behind its row log, as after a crash, and "
                     "a reader cannot bring it level; open the store once without read_only"
                 )
+            at, live = start, self.view.live
             rows: list[StoredItem] = []
+            batches: list[pa.RecordBatch] = []
             gone: list[RowIds] = []
-            for frame in self.log.frames(start, end):
+            while at < end:
+                recent = self._recent.pop(at, None)
+                frame = next(self.log.frames(at, end)) if recent is None else recent.put
+                at = frame.end
                 if isinstance(frame, Forget):
                     gone.append(frame.rows)
                 else:
                     gone.append(frame.gone)
-                    live = self.view.live[frame.first_row : frame.first_row + len(frame.blobs)]
-                    held = zip(live, frame.blobs, strict=True)
-                    rows += [stored.from_bytes(blob) for alive, blob in held if alive]
-                if len(rows) >= FLUSH_ROWS or frame.end == end:
-                    self._apply(rows, gone, frame.end, n_rows)
-                    rows, gone = [], []
+                    alive = live[frame.first_row : frame.first_row + len(frame.lengths)]
+                    if recent is not None:
+                        batches.append(recent.batch.filter(pa.array(alive != 0)))
+                    else:
+                        held = zip(alive, frame.blobs, strict=True)
+                        rows += [stored.from_bytes(blob) for is_alive, blob in held if is_alive]
+                n_pending = len(rows) + sum(batch.num_rows for batch in batches)
+                if n_pending >= FLUSH_ROWS or at == end:
+                    batches += [stored.to_batch(rows)] if rows else []
+                    forgotten = np.concatenate(gone)
+                    self.table.apply(batches, forgotten, (self.generation, at, n_rows))
+                    rows, batches, gone = [], [], []
             self._table_rows = n_rows
 
     @contextmanager
@@ -528,6 +549,41 @@ class Store:
 
     def _write(self, jobs: Sequence[Write]) -> None:
         view = self.view
+        rows, picked, gone = self._choose(jobs, view)
+        if not rows:
+            return
+        self._number(rows, view, keeps_seq=jobs[0].keeps_seq)
+        for job, at in zip(jobs, picked, strict=True):
+            job.embed_missing(at)
+        vectors = np.concatenate([job.vectors[at] for job, at in zip(jobs, picked, strict=True)])
+        batch = stored.to_batch(rows) if any(job.is_bulk for job in jobs) else None
+        start = self.log.length
+        try:
+            self.vectors.append(np.ascontiguousarray(vectors, np.float32), sync=True)
+            self._append_pieces(jobs, picked)
+            # Last: what follows the frame in memory cannot fail.
+            put = self.log.put(view.n_rows, [stored.to_bytes(row) for row in rows], gone)
+        except BaseException:
+            self.vectors.discard()
+            if self.pieces is not None:
+                self.pieces.discard(view.n_rows)
+            raise
+        self.vectors.publish(view.n_rows + len(rows))
+        self._add_rows(rows, put)
+        if batch is not None:
+            n_recent = sum(recent.batch.num_rows for recent in list(self._recent.values()))
+            if self._table is not None and n_recent < RECENT_ROWS_MAX:
+                self._recent[start] = _Recent(batch, put._replace(blobs=[]))
+            self._feed_batch(batch, rows[0].row)
+        self._flush_when_due()
+
+    def _choose(
+        self, jobs: Sequence[Write], view: View
+    ) -> tuple[list[StoredItem], list[npt.NDArray[np.int64]], RowIds]:
+        """The rows to be written, their positions within each write, and the rows they replace.
+
+        Sets what became of each item of each write.
+        """
         taken: dict[str, str] = {}  # fingerprint or content hash -> id, of this frame
         rows: list[StoredItem] = []
         picked: list[npt.NDArray[np.int64]] = []
@@ -540,6 +596,10 @@ class Store:
                 job.error = error  # the other writes of the group go on
                 picked.append(np.array(fresh, np.int64))
                 continue
+            if len(jobs) == 1 and held_rows is None:
+                job.written = [Written(row.id, replayed=False) for row in job.rows]
+                return job.rows, [np.arange(len(job.rows))], np.empty(0, np.int64)
+            held_rows = held_rows or [None] * len(job.rows)
             for i, (row, held) in enumerate(zip(job.rows, held_rows, strict=True)):
                 held_id = taken.get(_name(row))
                 if held_id is None and held is not None:
@@ -553,40 +613,24 @@ class Store:
                     taken[_name(row)] = taken[row.id] = row.id
                 job.written.append(Written(held_id or row.id, held_id is not None))
             picked.append(np.array(fresh, np.int64))
-        if not rows:
-            return
-        self._number(rows, view, keeps_seq=jobs[0].keeps_seq)
-        for job, at in zip(jobs, picked, strict=True):
-            job.embed_missing(at)
-        vectors = np.concatenate([job.vectors[at] for job, at in zip(jobs, picked, strict=True)])
-        replaced = np.array(gone, np.int64)
-        try:
-            self.vectors.append(np.ascontiguousarray(vectors, np.float32), sync=True)
-            self._append_pieces(jobs, picked)
-            # Last: what follows the frame in memory cannot fail.
-            put = self.log.put(view.n_rows, [stored.to_bytes(row) for row in rows], replaced)
-        except BaseException:
-            self.vectors.discard()
-            if self.pieces is not None:
-                self.pieces.discard(view.n_rows)
-            raise
-        self.vectors.publish(view.n_rows + len(rows))
-        self._add_rows(rows, put)
-        if any(job.is_bulk for job in jobs):
-            self._feed_rows(rows)
-        self._flush_when_due()
+        return rows, picked, np.array(gone, np.int64)
 
-    def _held_rows(self, job: Write, view: View) -> list[tuple[int, StoredHead] | None]:
-        """For each row of a write the live row that already holds it.
+    def _held_rows(self, job: Write, view: View) -> list[tuple[int, StoredHead] | None] | None:
+        """For each row of a write the live row that already holds it; None when all are new.
 
         An item is held by fingerprint; a foreign record by content hash, or by id; a row that
         replaces, by id.
         """
+        ids = [row.id for row in job.rows]
+        names = ids if job.replaces else [_name(row) for row in job.rows]
+        distinct = set(names)
+        is_plain = len(distinct) == len(names) and (names == ids or distinct.isdisjoint(ids))
         if job.keeps_seq:
-            return [None] * len(job.rows)
-        names = [row.id if job.replaces else _name(row) for row in job.rows]
+            return None if is_plain else [None] * len(job.rows)
         by_name = self.keys.find_first(names, view.live)
-        by_id = self.keys.find_first([row.id for row in job.rows], view.live)
+        by_id = by_name if names == ids else self.keys.find_first(ids, view.live)
+        if is_plain and by_name.max(initial=-1) < 0 and by_id.max(initial=-1) < 0:
+            return None
         held: list[tuple[int, StoredHead] | None] = []
         for row, name, a, b in zip(job.rows, names, by_name, by_id, strict=True):
             found = None if a < 0 else self._find(name, view, _same(row, job))
@@ -626,13 +670,12 @@ class Store:
         self._lengths.append(put.lengths)
         self._seqs.append([row.seq for row in rows])
         self.attributes.append(rows)
-        keys: list[int] = []
-        key_rows: list[int] = []
-        for i, row in enumerate(rows):
-            own = keys_of(row.id, row.content_hash, row.own_fingerprint)
-            keys += own
-            key_rows += [first + i] * len(own)
-        self.keys.add(keys, key_rows, self.view.live)
+        keys, at = keys_of_rows(
+            [row.id for row in rows],
+            [row.content_hash for row in rows],
+            [row.own_fingerprint for row in rows],
+        )
+        self.keys.add(keys, first + at, self.view.live)
         if self.pieces is not None and self.pieces.n_rows < first + len(rows):
             self.pieces.append(*self._texts_pieces(rows))
         view = self.view
@@ -693,16 +736,18 @@ class Store:
     def _find(
         self, name: str, view: View, is_it: Callable[[StoredHead], bool]
     ) -> tuple[int, StoredHead] | None:
-        offsets, lengths = self._offsets.values(), self._lengths.values()
         for row in self.keys.find(name, view.live):
-            blob = self.log.read(int(offsets[row]), int(lengths[row]))
-            try:
-                head = stored.head_from_bytes(blob)
-            except msgspec.MsgspecError as error:
-                raise self._damaged_item(error) from error
+            head = self._head(row)
             if is_it(head):
                 return row, head
         return None
+
+    def _head(self, row: int) -> StoredHead:
+        offset, length = self._offsets.values()[row], self._lengths.values()[row]
+        try:
+            return stored.head_from_bytes(self.log.read(int(offset), int(length)))
+        except msgspec.MsgspecError as error:
+            raise self._damaged_item(error) from error
 
     def _bring_lexical_level(self) -> str:
         """Feed and commit what the index lacks; says what failed, or nothing.
@@ -759,24 +804,17 @@ class Store:
                 self.lexical.add(stored.to_batch(self.read(rows)))
             self._lexical_fed = end
 
-    def _feed_rows(self, rows: Sequence[StoredItem]) -> None:
+    def _feed_batch(self, batch: pa.RecordBatch, first_row: int) -> None:
         """Feed rows of a bulk write at once, when all before them were fed."""
         with self._lexical_lock:
-            if self._lexical_fed != rows[0].row:
+            if self._lexical_fed != first_row:
                 return
             try:
-                self.lexical.add(stored.to_batch(rows))
-                self._lexical_fed = rows[-1].row + 1
+                self.lexical.add(batch)
+                self._lexical_fed = first_row + batch.num_rows
             except LexicalDamagedError:
                 # The rows are stored; the next ranked read tries again, and says what is wrong.
                 self._lexical_is_behind()
-
-    def _apply(
-        self, rows: Sequence[StoredItem], gone: Sequence[RowIds], log_bytes: int, n_rows: int
-    ) -> None:
-        state = (self.generation, log_bytes, n_rows)
-        forgotten = np.concatenate(gone) if gone else np.empty(0, np.int64)
-        self.table.apply([stored.to_batch(rows)] if rows else [], forgotten, state)
 
 
 def _name(row: StoredItem) -> str:

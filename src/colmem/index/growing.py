@@ -55,22 +55,25 @@ class Dictionary:
 
     def encode(self, values: Sequence[str | None]) -> list[int]:
         """Codes of values, adding those not seen before; None is 0."""
-        if values.count(None) == len(values):
-            return [0] * len(values)
         codes = self._codes
+        if values and values.count(values[0]) == len(values):
+            only = values[0]
+            return [0 if only is None else codes.get(only) or self._add(only)] * len(values)
         out = []
         for value in values:
             if value is None:
                 out.append(0)
                 continue
             code = codes.get(value)
-            if code is None:
-                code = len(self.values)
-                # The list first: a reader that sees the code finds its value.
-                self.values.append(value)
-                codes[value] = code
-            out.append(code)
+            out.append(self._add(value) if code is None else code)
         return out
+
+    def _add(self, value: str) -> int:
+        code = len(self.values)
+        # The list first: a reader that sees the code finds its value.
+        self.values.append(value)
+        self._codes[value] = code
+        return code
 
     def ranks(self, n: int) -> npt.NDArray[np.int64]:
         """Position of each of the first n codes in code-point order of the values."""

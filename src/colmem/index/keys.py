@@ -37,11 +37,44 @@ def key_of(text: str) -> int:
     )
 
 
-def keys_of(id: str, content_hash: str, fingerprint: str) -> list[int]:
-    """Distinct keys of the three names of one row."""
-    if id is fingerprint and content_hash.startswith(id):
-        return [key_of(content_hash)]
-    return list(dict.fromkeys(map(key_of, (id, content_hash, fingerprint))))
+def keys_of(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
+    """:func:`key_of` of every text: uint64 (len(texts),)."""
+    n = len(texts)
+    if {40, 64}.issuperset(map(len, texts)):
+        try:
+            digits = bytes.fromhex("".join([text[:16] for text in texts]))
+        except ValueError:
+            pass  # one of them is not hex
+        else:
+            if len(digits) == 8 * n:  # white space, which fromhex skips, leaves fewer
+                return np.frombuffer(digits, ">u8").astype(np.uint64)
+    return np.fromiter(map(key_of, texts), np.uint64, n)
+
+
+def keys_of_rows(
+    ids: Sequence[str], content_hashes: Sequence[str], fingerprints: Sequence[str]
+) -> tuple[npt.NDArray[np.uint64], RowIds]:
+    """Distinct keys of the three names of each row, and the position of the row: uint64, int64.
+
+    A row whose id is its fingerprint, cut from its content hash, has one key.
+    """
+    names = zip(ids, content_hashes, fingerprints, strict=True)
+    others = [
+        i
+        for i, (id, digest, fingerprint) in enumerate(names)
+        if not (id is fingerprint and digest.startswith(id))
+    ]
+    by_hash = keys_of(content_hashes)
+    rows = np.arange(len(ids), dtype=np.int64)
+    if not others:
+        return by_hash, rows
+    at = np.array(others, np.int64)
+    by_id = keys_of([ids[i] for i in others])
+    by_fingerprint = keys_of([fingerprints[i] for i in others])
+    new_id = by_id != by_hash[at]
+    new_fingerprint = (by_fingerprint != by_hash[at]) & (by_fingerprint != by_id)
+    keys = np.concatenate([by_hash, by_id[new_id], by_fingerprint[new_fingerprint]])
+    return keys, np.concatenate([rows, at[new_id], at[new_fingerprint]])
 
 
 class _Slots(NamedTuple):
@@ -64,12 +97,11 @@ class KeyIndex:
             self._slots = _Slots(keys.astype(np.uint64), rows.astype(np.int64))
             self._taken = int((self._slots.rows >= 0).sum())
 
-    def add(self, keys: Sequence[int], rows: Sequence[int], live: Mask) -> None:
+    def add(self, keys: npt.NDArray[np.uint64], rows: RowIds, live: Mask) -> None:
         """Add pairs; slots of rows that ``live`` no longer holds are reused where they match."""
         if self._taken + len(keys) > _LOAD_MAX * len(self._slots.keys):
             self._grow(self._taken + len(keys), live)
-        pairs = np.array(keys, np.uint64), np.array(rows, np.int64)
-        self._taken += kernels.insert(*self._slots, *pairs, live)
+        self._taken += kernels.insert(*self._slots, keys, rows, live)
 
     def find(self, text: str, live: Mask) -> list[int]:
         """Live rows that may carry a name, at most 64."""
@@ -80,8 +112,7 @@ class KeyIndex:
     def find_first(self, texts: Sequence[str], live: Mask) -> RowIds:
         """For each name one live row that may carry it, or -1: int64 (len(texts),)."""
         out = np.empty(len(texts), np.int64)
-        keys = np.fromiter(map(key_of, texts), np.uint64, len(texts))
-        kernels.find_first(*self._slots, keys, live, out)
+        kernels.find_first(*self._slots, keys_of(texts), live, out)
         return out
 
     def arrays(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:

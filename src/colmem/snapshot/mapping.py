@@ -423,7 +423,17 @@ def _item_tags(tags_json: str) -> list[str]:
     """Give the string tags, less those that no UTF-8 text can hold."""
     if tags_json == "[]":
         return []
-    return [tag for tag in json.loads(tags_json) if isinstance(tag, str) and _is_encodable(tag)]
+    known = _short_tags if len(tags_json) <= _SHORT_CHARS else _tags
+    return list(known(tags_json))
+
+
+def _tags(tags_json: str) -> tuple[str, ...]:
+    tags = json.loads(tags_json)
+    return tuple(tag for tag in tags if isinstance(tag, str) and _is_encodable(tag))
+
+
+_SHORT_CHARS = 200
+_short_tags = lru_cache(maxsize=4096)(_tags)
 
 
 def _is_encodable(text: str) -> bool:

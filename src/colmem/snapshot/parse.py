@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -268,12 +269,21 @@ def _object(value: Any) -> str:
 
 
 def _list(raw: bytes) -> str:
+    # The lists of a snapshot are short and mostly the same few.
+    return _short_list(raw) if len(raw) <= _SHORT_BYTES else _any_list(raw)
+
+
+def _any_list(raw: bytes) -> str:
     value = json.loads(raw)
     if isinstance(value, str):
         value = json.loads(value)
     if not isinstance(value, list):
         raise ValueError("not a list")
     return json_column(value)
+
+
+_SHORT_BYTES = 200
+_short_list = lru_cache(maxsize=4096)(_any_list)
 
 
 def _has_digits(line: bytes, n: int) -> bool:

@@ -95,8 +95,8 @@ class Table:
             con = self._con
             con.execute("BEGIN")
             try:
-                for batch in batches:
-                    con.register("incoming", pa.Table.from_batches([batch]))
+                if batches:
+                    con.register("incoming", pa.Table.from_batches(batches))
                     con.execute(f"INSERT INTO items SELECT {_COLUMNS} FROM incoming")
                     con.unregister("incoming")
                 if len(forgotten):
