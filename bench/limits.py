@@ -3,7 +3,7 @@
     python bench/limits.py --items 100000
 
 Same texts, vectors and queries as ``bench/peers.py``, so that each figure of a contender can be
-read as a fraction of what the machine gives. Writes ``limits-<items>.json`` beside the other results.
+read as a fraction of what the machine gives. Writes ``limits-<items>.json``.
 """
 
 from __future__ import annotations

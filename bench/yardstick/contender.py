@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from yardstick.metadata import Filter
 from yardstick.vectors import Vectors
-from yardstick.workload import Batch, Workload
+from yardstick.workload import Batch, Texts
 
 MODULES = {
     "colmem": "colmem_engine:Colmem",
@@ -93,7 +93,7 @@ class Contender(ABC):
     def search(self, mode: str, text: str, vector: Vectors, k: int, filter: Any = None) -> Any:
         """The ``k`` best, best first. ``filter`` is what ``prepare`` gave."""
 
-    def rows(self, found: Any, workload: Workload) -> list[int]:
+    def rows(self, found: Any, texts: Texts) -> list[int]:
         """Row numbers of an answer, in its order."""
         return [int(id) for id in found]
 
@@ -107,7 +107,7 @@ class Contender(ABC):
         """
         if filter.name == "none":
             return None
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no filters")
 
     def explore(self, facet: str, filter: Any, limit: int) -> Mapping[str, int]:
         """The most frequent values along a facet, with their counts."""

@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,9 +47,15 @@ class Memory:
 
 
 def run_phase(
-    command: list[str | Path], log: Path, seconds: float, figures: dict[str, Any]
+    command: list[str | Path],
+    log: Path,
+    seconds: float,
+    figures: dict[str, Any],
+    variables: Mapping[str, str] | None = None,
 ) -> Memory:
     """Run a phase to its end, putting what it reports into ``figures``.
+
+    ``variables`` are added to its environment.
 
     Raises
     ------
@@ -67,7 +74,7 @@ def run_phase(
             text=True,
             cwd=BENCH,
             start_new_session=True,
-            env=_environment(),
+            env=_environment() | dict(variables or {}),
         )
         reader = threading.Thread(target=_read, args=(process, figures))
         reader.start()

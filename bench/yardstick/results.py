@@ -6,15 +6,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+from yardstick.contender import MODULES
+
 Line = dict[str, Any]
 
 
 def read(path: Path) -> dict[str, Line]:
-    """Contender -> its last line."""
+    """Contender -> its last line, in the order of the contenders."""
     if not path.exists():
         return {}
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return {line["contender"]: line for line in lines}
+    held = {line["contender"]: line for line in lines}
+    return {name: held[name] for name in MODULES if name in held}
 
 
 def finished(path: Path) -> set[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -126,6 +126,13 @@ class Generator:
 
     def text_of(self, terms: list[int]) -> str:
         return " ".join(self._pieces.vocabulary[term] for term in terms)
+
+
+class Texts(Protocol):
+    """Knows the row of a text."""
+
+    def rows_of(self, found: list[str], /) -> list[int]:
+        """The rows of texts, -1 for an unknown one."""
 
 
 class Workload:

@@ -10,7 +10,7 @@ import chromadb
 from yardstick.contender import Contender
 from yardstick.metadata import SINGLE_VALUED, Filter
 from yardstick.vectors import Vectors
-from yardstick.workload import Batch, Workload
+from yardstick.workload import Batch, Texts
 
 
 class Chroma(Contender):
@@ -58,7 +58,7 @@ class Chroma(Contender):
             self._effort_set = self.effort
         return self._held.query(vector, n_results=k, where=filter, include=[])["ids"][0]
 
-    def rows(self, found: Any, workload: Workload) -> list[int]:
+    def rows(self, found: Any, texts: Texts) -> list[int]:
         return [int(id) for id in found]
 
     def prepare(self, filter: Filter) -> Any:

@@ -13,7 +13,7 @@ from colmem.contract import Facet, Hit, MetaFilter, Reach, StoreItem
 from yardstick.contender import Contender
 from yardstick.metadata import TABLES, Filter
 from yardstick.vectors import Vectors
-from yardstick.workload import Batch, Workload
+from yardstick.workload import Batch, Texts
 
 _FIELDS = {
     "namespace": "namespace",
@@ -70,8 +70,8 @@ class Colmem(Contender):
             query=text, mode=mode, filter=filter or MetaFilter(), limit=k
         ).hits
 
-    def rows(self, found: list[Hit], workload: Workload) -> list[int]:
-        return workload.rows_of([hit.text for hit in found])
+    def rows(self, found: list[Hit], texts: Texts) -> list[int]:
+        return texts.rows_of([hit.text for hit in found])
 
     def prepare(self, filter: Filter) -> MetaFilter:
         if filter.reach is not None:

@@ -10,7 +10,7 @@ import qdrant_edge as qe
 from yardstick.contender import Contender
 from yardstick.metadata import SINGLE_VALUED, Filter
 from yardstick.vectors import Vectors
-from yardstick.workload import Batch, Workload
+from yardstick.workload import Batch, Texts
 
 _KEYWORDS = (*SINGLE_VALUED, "above", "tag")
 _POOL = 100
@@ -85,7 +85,7 @@ class QdrantEdge(Contender):
             request = qe.QueryRequest(limit=k, query=qe.Fusion.Rrf(k=60), prefetches=legs)
         return self._shard.query(request)
 
-    def rows(self, found: Sequence[Any], workload: Workload) -> list[int]:
+    def rows(self, found: Sequence[Any], texts: Texts) -> list[int]:
         return [point.id for point in found]
 
     def prepare(self, filter: Filter) -> Any:

@@ -10,7 +10,7 @@ import zvec
 from yardstick.contender import Contender
 from yardstick.metadata import SINGLE_VALUED, Filter
 from yardstick.vectors import Vectors
-from yardstick.workload import Batch, Workload
+from yardstick.workload import Batch, Texts
 
 _POOL = 100
 
@@ -80,7 +80,7 @@ class Zvec(Contender):
         query = meaning if mode == "vector" else words
         return self._held.query(query, topk=k, filter=filter, output_fields=[])
 
-    def rows(self, found: Sequence[Any], workload: Workload) -> list[int]:
+    def rows(self, found: Sequence[Any], texts: Texts) -> list[int]:
         return [int(document.id) for document in found]
 
     def prepare(self, filter: Filter) -> str | None:
