@@ -25,6 +25,7 @@ from colmem import (
 from colmem.adapters.options import (
     STDIN,
     Command,
+    FilterJson,
     filter_options,
     meta_options,
     store_argument,
@@ -99,17 +100,19 @@ def store(store: Path, text: str, kind: str, meta: MemoryMeta, **shape: Any) -> 
 @click.option("--workspace", metavar="TEXT", help="Workspace of items that name none.")
 @click.option("--language", metavar="TEXT", help="Language of items that name none.")
 @click.option("--tag", "tags", multiple=True, help="Tag of items that name none.")
+@click.option("--filter", type=FilterJson(), help="Only items that a filter as JSON admits.")
 @click.option("--embedder", metavar="KEY", help="Embedder of a store that is made.")
 @click.option("--skip-bad", is_flag=True, help="Go on after a row or file that cannot be read.")
 def import_(
     store: Path,
     paths: tuple[Path, ...],
     mapping: tuple[str, ...],
+    filter: MetaFilter | None,
     embedder: str | None,
     skip_bad: bool,
     **options: Any,
 ) -> None:
-    """Import files and folders into STORE, made when absent; importing again adds nothing.
+    """Import files, folders and stores into STORE, made when absent; again adds nothing.
 
     \b
     .md .txt        a document each; title, tags and lang from Markdown front matter,
@@ -117,6 +120,10 @@ def import_(
     .jsonl          an item of the contract a line (it has `type`), kept as it is,
                     or an object of fields; `.jsonl.gz` too, and `-` for standard input
     .csv .parquet   a row an item, columns named as fields
+    .json           an array of objects as in .jsonl, or an export: ChatGPT's
+                    conversations.json, mem0's memories or history
+    .zip .db        ChatGPT's export as downloaded; mem0's history.db
+    another store   its items, kept as they are
 
     \b
     Fields: text, title, mime, kind, turns, learning_kind, confidence, evidence,
@@ -129,8 +136,12 @@ def import_(
     """  # noqa: D301 - click keeps the lines below its mark as they are
     from colmem.adapters.importing import Import, Options, scan  # noqa: PLC0415 - not for --help
 
-    found = scan(paths, Options(**options))
-    run = Import(found, _mapping(mapping), session().output.note, skip_bad=skip_bad)
+    if store.resolve() in (path.resolve() for path in paths):
+        raise click.UsageError(f"{store} cannot be imported into itself; name another source")
+    fields = _mapping(mapping)
+    found = scan(paths, Options(**options, mapped=(*fields,)))
+    note = session().output.note
+    run = Import(found, fields, note, skip_bad=skip_bad, filter=filter or MetaFilter())
     with (
         open_or_create(store, embedder) as engine,
         Progress("importing", found.size_bytes) as progress,

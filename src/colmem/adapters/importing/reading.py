@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+import gzip
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final, NamedTuple
+
+from colmem import MetaFilter, StoreItem
 
 WIDE_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Problem(NamedTuple):
-    """A part of the input that cannot be read; ``place`` is a file, or a file and line."""
+    """A part of the input that cannot be read; ``place`` is a file, or a place in one."""
 
     place: str
     message: str
@@ -23,12 +29,17 @@ class Reading(NamedTuple):
     """What a reader works with.
 
     mapping : column or key -> field; consumed : is told how many bytes of the file have been read;
-    note : says something to the user.
+    note : says something to the user; filter : what is wanted, for a reader that can ask for it.
     """
 
     mapping: Mapping[str, str]
     consumed: Callable[[int], None]
     note: Callable[[str], None]
+    filter: MetaFilter = MetaFilter()
+
+
+Items = Iterator[StoreItem | Problem]
+"""What a reader gives: items in the order of the file, and what cannot be read."""
 
 
 def not_utf8(error: UnicodeDecodeError) -> str:
@@ -39,3 +50,24 @@ def not_utf8(error: UnicodeDecodeError) -> str:
         f"byte {error.start} is not UTF-8; convert the file, for example with "
         "`iconv -f latin1 -t utf-8`"
     )
+
+
+def unreadable(path: Path, error: BaseException) -> Problem:
+    """The problem of a file that the system or a library cannot read."""
+    text = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+    return Problem(str(path), text or type(error).__name__)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """The content of a file, unpacked, and the file itself; ``-`` is standard input."""
+    if str(path) == "-":
+        stdin = sys.stdin.buffer
+        yield stdin, stdin
+        return
+    with path.open("rb") as raw:
+        if path.suffix.lower() == ".gz":
+            with gzip.open(raw) as unpacked:
+                yield unpacked, raw  # type: ignore[misc]
+        else:
+            yield raw, raw

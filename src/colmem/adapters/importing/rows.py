@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
-import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import orjson
 
 from colmem import ColmemError, StoreItem, decode
+from colmem.adapters.importing import exports
 from colmem.adapters.importing.items import FIELDS, Origin, item_of
-from colmem.adapters.importing.reading import Problem, Reading, not_utf8
+from colmem.adapters.importing.reading import (
+    Items,
+    Problem,
+    Reading,
+    not_utf8,
+    opened,
+    unreadable,
+)
 
 LINE_BYTES_MAX: Final = 64 * 2**20
 PARQUET_ROWS: Final = 5_000
@@ -28,14 +33,12 @@ _NUMBERS: Final[dict[str, Callable[[str], Any]]] = {
     "turn_last": int,
 }
 
-Rows = Iterator[StoreItem | Problem]
 
-
-def read_jsonl(path: Path, origin: Origin, reading: Reading) -> Rows:
+def read_jsonl(path: Path, origin: Origin, reading: Reading) -> Items:
     """Items of JSON lines: the contract's items as they are, or objects of flat fields."""
     left_out: dict[str, None] = {}
     try:
-        with _opened(path) as (file, raw):
+        with opened(path) as (file, raw):
             number = 0
             while line := file.readline(LINE_BYTES_MAX + 1):
                 number += 1
@@ -48,16 +51,16 @@ def read_jsonl(path: Path, origin: Origin, reading: Reading) -> Rows:
                 if line.strip():
                     yield _json_row(line, place, origin, reading.mapping, left_out)
     except (OSError, EOFError, zlib.error) as error:
-        yield _unreadable(path, error)
+        yield unreadable(path, error)
     if left_out:
         reading.note(f"{path}: keys left out: {', '.join(left_out)} (--map)")
 
 
-def read_csv(path: Path, origin: Origin, reading: Reading) -> Rows:
+def read_csv(path: Path, origin: Origin, reading: Reading) -> Items:
     """Items of a table with a header line; ``.tsv`` is separated by tabs."""
     csv.field_size_limit(LINE_BYTES_MAX)
     try:
-        with _opened(path) as (file, raw):
+        with opened(path) as (file, raw):
             text = io.TextIOWrapper(file, "utf-8-sig", newline="")
             delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
             table = csv.reader(text, delimiter=delimiter, strict=True)
@@ -74,10 +77,10 @@ def read_csv(path: Path, origin: Origin, reading: Reading) -> Rows:
     except UnicodeDecodeError as error:
         yield Problem(f"{path}:1", not_utf8(error))
     except (OSError, EOFError, zlib.error, csv.Error) as error:
-        yield _unreadable(path, error)
+        yield unreadable(path, error)
 
 
-def read_parquet(path: Path, origin: Origin, reading: Reading) -> Rows:
+def read_parquet(path: Path, origin: Origin, reading: Reading) -> Items:
     """Items of a Parquet file, in batches; a column of embeddings is not among its fields."""
     import pyarrow as pa  # noqa: PLC0415 - only for Parquet
     from pyarrow import parquet  # noqa: PLC0415
@@ -99,7 +102,22 @@ def read_parquet(path: Path, origin: Origin, reading: Reading) -> Rows:
                     yield _row(values, f"{path}:{number}", origin)
                 reading.consumed(size * number // max(n_rows, 1))
     except (OSError, pa.ArrowException) as error:
-        yield _unreadable(path, error)
+        yield unreadable(path, error)
+
+
+def read_array(path: Path, origin: Origin, reading: Reading, shape: exports.Shape) -> Items:
+    """Items of one JSON array, of elements as the lines of JSON lines are."""
+    left_out: dict[str, None] = {}
+    for element in exports.read(path, shape, reading.consumed):
+        place, problem, value = element
+        if problem:
+            yield Problem(place, problem)
+        elif _is_item(value, reading.mapping):
+            yield _item(orjson.dumps(value), place)
+        else:
+            yield _flat(value, place, origin, reading.mapping, left_out)
+    if left_out:
+        reading.note(f"{path}: keys left out: {', '.join(left_out)} (--map)")
 
 
 def _json_row(
@@ -113,15 +131,34 @@ def _json_row(
         value = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         return Problem(place, _not_json(line, error))
+    if _is_item(value, mapping):
+        return _item(line, place)
+    return _flat(value, place, origin, mapping, left_out)
+
+
+def _is_item(value: Any, mapping: Mapping[str, str]) -> bool:
+    """Whether an object is an item of the contract; with a mapping it never is."""
+    return isinstance(value, dict) and "type" in value and not mapping
+
+
+def _item(text: bytes, place: str) -> StoreItem | Problem:
+    try:
+        item: StoreItem = decode(text, StoreItem)
+        item.validate()
+    except ColmemError as error:
+        return Problem(place, error.message)
+    return item
+
+
+def _flat(
+    value: Any,
+    place: str,
+    origin: Origin,
+    mapping: Mapping[str, str],
+    left_out: dict[str, None],
+) -> StoreItem | Problem:
     if not isinstance(value, dict):
         return Problem(place, f"expected an object, got {type(value).__name__}")
-    if "type" in value and not mapping:
-        try:
-            item: StoreItem = decode(line, StoreItem)
-            item.validate()
-        except ColmemError as error:
-            return Problem(place, error.message)
-        return item
     fields = {mapping.get(name, name): held for name, held in value.items()}
     if "text" not in fields and "turns" not in fields:
         keys = ", ".join(value) or "no keys"
@@ -142,7 +179,7 @@ def _not_json(line: bytes, error: ValueError) -> str:
     return f"not valid JSON: {error}"
 
 
-def _csv_rows(table: Any, names: list[str], path: Path, origin: Origin) -> Rows:
+def _csv_rows(table: Any, names: list[str], path: Path, origin: Origin) -> Items:
     while True:
         first = table.line_num + 1
         try:
@@ -212,23 +249,3 @@ def _row(fields: Mapping[str, Any], place: str, origin: Origin) -> StoreItem | P
         return Problem(place, error.message)
     except (TypeError, ValueError) as error:
         return Problem(place, str(error))
-
-
-def _unreadable(path: Path, error: BaseException) -> Problem:
-    text = getattr(error, "strerror", None) or str(error).partition("\n")[0]
-    return Problem(str(path), text or type(error).__name__)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """The content of a file, unpacked, and the file itself; ``-`` is standard input."""
-    if str(path) == "-":
-        stdin = sys.stdin.buffer
-        yield stdin, stdin
-        return
-    with path.open("rb") as raw:
-        if path.suffix.lower() == ".gz":
-            with gzip.open(raw) as unpacked:
-                yield unpacked, raw  # type: ignore[misc]
-        else:
-            yield raw, raw

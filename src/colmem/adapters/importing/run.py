@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from colmem import StoreItem
+from colmem import MetaFilter, StoreItem
 from colmem.adapters.importing.reading import Problem, Reading
-from colmem.adapters.importing.sources import Scan, read
+from colmem.adapters.importing.sources import Scan
 
 PROBLEMS_SHOWN: Final = 20
 
@@ -17,13 +17,15 @@ PROBLEMS_SHOWN: Final = 20
 class Import:
     """Counts of one import, and the problem that ended it, if one did.
 
-    mapping : column or key -> field; note : says something to the user.
+    mapping : column or key -> field; note : says something to the user; filter : which items are
+    wanted.
     """
 
     found: Scan
     mapping: dict[str, str]
     note: Callable[[str], None]
     skip_bad: bool
+    filter: MetaFilter = field(default_factory=MetaFilter)
     n_files: int = 0
     n_items: int = 0
     n_bad: int = 0
@@ -42,12 +44,13 @@ class Import:
                 advanced(before + n_bytes, self.n_items)
 
             is_empty = True
-            for one in read(source, Reading(self.mapping, consumed, self.note)):
+            reading = Reading(self.mapping, consumed, self.note, self.filter)
+            for one in source.read(source.path, source.origin, reading):
                 is_empty = False
                 if isinstance(one, Problem):
                     if self._stops(one):
                         return
-                else:
+                elif self.filter.matches(one.kind, one.meta):
                     self.n_items += 1
                     yield one
             self.n_files += not is_empty

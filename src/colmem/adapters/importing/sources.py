@@ -1,4 +1,4 @@
-"""Files and folders to import: which files there are, what each is read by, where it stands.
+"""Files and folders to import: which there are, what each is read by, where it stands.
 
 A folder's files get a path below the folder's own name (``/notes/rust/box.md``), so the same folder
 gives the same items from any working directory and on any machine.
@@ -8,20 +8,38 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
-from colmem import SourceKind, SourceRef, StoreItem
-from colmem.adapters.importing import rows, texts
+from colmem import SourceKind, SourceRef
+from colmem.adapters.importing import chatgpt, exports, mem0, rows, stores, texts
 from colmem.adapters.importing.items import Origin
-from colmem.adapters.importing.reading import Problem, Reading
+from colmem.adapters.importing.reading import Items, Problem, Reading, unreadable
 
 STDIN: Final = Path("-")
 _TEXTS: Final = (".md", ".markdown", ".txt")
-_ROWS: Final = (".jsonl", ".ndjson", ".jsonl.gz", ".csv", ".csv.gz", ".tsv", ".parquet")
+_JSON: Final = (".json", ".json.gz")
+_DATABASES: Final = (".db", ".sqlite", ".sqlite3")
+_ROWS: Final = {
+    ".jsonl": rows.read_jsonl,
+    ".ndjson": rows.read_jsonl,
+    ".jsonl.gz": rows.read_jsonl,
+    ".csv": rows.read_csv,
+    ".csv.gz": rows.read_csv,
+    ".tsv": rows.read_csv,
+    ".parquet": rows.read_parquet,
+}
+_EXPORTS: Final[dict[exports.Export, Callable[..., Items]]] = {
+    exports.Export.CHATGPT: chatgpt.read_conversations,
+    exports.Export.MEM0: mem0.read_memories,
+    exports.Export.MEM0_HISTORY: mem0.read_history,
+    exports.Export.ROWS: rows.read_array,
+}
 
 
 @dataclass(frozen=True)
@@ -35,14 +53,20 @@ class Options:
     workspace: str | None = None
     language: str | None = None
     tags: tuple[str, ...] = ()
+    mapped: tuple[str, ...] = ()
+    """Keys that are read as fields, so that objects with them are rows."""
+
+
+Read = Callable[[Path, Origin, Reading], Items]
 
 
 class Source(NamedTuple):
-    """A file to read, and the metadata of what it holds."""
+    """A file or store to read, by what, and the metadata of what it holds."""
 
     path: Path
     origin: Origin
     size_bytes: int
+    read: Read
 
 
 @dataclass
@@ -64,27 +88,20 @@ def scan(paths: Sequence[Path], options: Options) -> Scan:
     found = Scan()
     for path in paths:
         if path == STDIN:
-            found.sources.append(Source(path, _origin(SourceKind.IMPORT, None, options), 0))
+            origin = _origin(SourceKind.IMPORT, None, options)
+            found.sources.append(Source(path, origin, 0, rows.read_jsonl))
+        elif stores.is_store(path):
+            origin = _origin(SourceKind.IMPORT, None, options)
+            size = stores.size_bytes(path)
+            found.sources.append(Source(path, origin, size, stores.read_store))
         elif path.is_dir():
             _scan_folder(path, options, found)
         else:
             mount = PurePosixPath(options.mount or "/")
             place = mount / path.resolve().name
             source = SourceRef(SourceKind.FILE, str(place))
-            _add(path, _placed(source, place, options), found)
+            _add(path, _placed(source, place, options), options, found)
     return found
-
-
-def read(source: Source, reading: Reading) -> Iterator[StoreItem | Problem]:
-    """The items of a file, in its order."""
-    suffix = _suffix(source.path)
-    if source.path == STDIN or suffix in (".jsonl", ".ndjson", ".jsonl.gz"):
-        return rows.read_jsonl(source.path, source.origin, reading)
-    if suffix in (".csv", ".csv.gz", ".tsv"):
-        return rows.read_csv(source.path, source.origin, reading)
-    if suffix == ".parquet":
-        return rows.read_parquet(source.path, source.origin, reading)
-    return texts.read_text(source.path, source.origin, reading)
 
 
 def _scan_folder(top: Path, options: Options, found: Scan) -> None:
@@ -106,29 +123,53 @@ def _scan_folder(top: Path, options: Options, found: Scan) -> None:
                 continue
             if _matches(inside, options.exclude):
                 found.skipped["excluded"] += 1
-            elif _suffix(path) in (*_TEXTS, *_ROWS) or _matches(inside, options.include):
-                _add(path, _placed(source, mount / inside, options), found)
             else:
-                found.skipped["of another type"] += 1
+                is_wanted = _suffix(path) in _TEXTS or _matches(inside, options.include)
+                origin = _placed(source, mount / inside, options)
+                _add(path, origin, options, found, is_text=is_wanted)
 
 
 def _is_wanted_folder(path: Path, top: Path, options: Options) -> bool:
-    if path.name.startswith(".") or (path / "store.json").exists():
+    if path.name.startswith(".") or stores.is_store(path):
         return False
     return not _matches(PurePosixPath(path.relative_to(top).as_posix()), options.exclude)
 
 
-def _add(path: Path, origin: Origin, found: Scan) -> None:
+def _add(
+    path: Path, origin: Origin, options: Options, found: Scan, *, is_text: bool = True
+) -> None:
+    """Take a file in, or count why not; ``is_text``: what is nothing else is read as a text."""
     try:
-        is_table = _suffix(path) in _ROWS
         if not path.is_file():
             found.skipped["not a regular file"] += 1
-        elif not is_table and texts.is_binary(path):
+            return
+        read = _reader(path, options, is_named=is_text)
+        if read is None and not is_text:
+            found.skipped["of another type"] += 1
+        elif read is None and texts.is_binary(path):
             found.skipped["binary"] += 1
         else:
-            found.sources.append(Source(path, origin, path.stat().st_size))
-    except OSError as error:
-        found.problems.append(Problem(str(path), error.strerror or str(error)))
+            source = Source(path, origin, path.stat().st_size, read or texts.read_text)
+            found.sources.append(source)
+    except (OSError, EOFError, zlib.error) as error:
+        found.problems.append(unreadable(path, error))
+
+
+def _reader(path: Path, options: Options, *, is_named: bool) -> Read | None:
+    """What reads a file of many items; of a folder's own JSON only exports are taken."""
+    suffix = _suffix(path)
+    if suffix in _ROWS:
+        return _ROWS[suffix]
+    if suffix in _JSON:
+        shape = exports.shape_of(path, options.mapped)
+        if shape is None or (shape.export is exports.Export.ROWS and not is_named):
+            return None
+        return partial(_EXPORTS[shape.export], shape=shape)
+    if suffix == ".zip":
+        return chatgpt.read_archive if is_named or chatgpt.is_archive(path) else None
+    if suffix in _DATABASES:
+        return mem0.read_database if mem0.is_history(path) else None
+    return None
 
 
 def _placed(source: SourceRef, place: PurePosixPath, options: Options) -> Origin:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from colmem import ColmemError, MemoryMeta, StoreItem, Timestamp, document, is_blank
+from colmem import ColmemError, MemoryMeta, Timestamp, document, is_blank
 from colmem.adapters.importing.items import Origin
 from colmem.adapters.importing.languages import language_of
 from colmem.adapters.importing.markdown import Markdown, take_apart
-from colmem.adapters.importing.reading import WIDE_MARKS, Problem, Reading, not_utf8
+from colmem.adapters.importing.reading import WIDE_MARKS, Items, Problem, Reading, not_utf8
 
 TEXT_BYTES_MAX: Final = 16 * 2**20  # a document beyond is a mistake more often than a text
 SNIFFED_BYTES: Final = 8192
@@ -24,7 +23,7 @@ def is_binary(path: Path) -> bool:
     return b"\0" in head and not head.startswith(WIDE_MARKS)
 
 
-def read_text(path: Path, origin: Origin, reading: Reading) -> Iterator[StoreItem | Problem]:
+def read_text(path: Path, origin: Origin, reading: Reading) -> Items:
     """The document of a file: title, tags and language from Markdown, time of change from the file.
 
     A file of white space only gives nothing.
