@@ -8,11 +8,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_FLAGS := --quiet --disable-pip-version-check
 STORE := .run/xquad.colmem
+# Of the yardstick: most minutes a contender may take, and options such as --only colmem sqlite.
+MINUTES ?= 60
+PEERS ?=
 
-.PHONY: run test lint format types imports pytest test-slow test-browser bench docs hotmem chromium clean help
+.PHONY: run test lint format types imports pytest test-slow test-browser bench bench-compare bench-save yardstick docs hotmem chromium clean help
 
 help:
-	@echo "make run | test | test-slow | test-browser | lint | types | imports | pytest | bench | docs | format | clean"
+	@echo "make run | test | test-slow | test-browser | lint | types | imports | pytest | bench | bench-compare | bench-save |" \
+		"yardstick | docs | format | clean"
 
 run: $(VENV)/.installed
 	@$(BIN)/python data/tour.py $(STORE)
@@ -46,6 +50,24 @@ test-browser: chromium
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/pytest -o addopts=--strict-markers -q bench --benchmark-only
+
+# Every kernel and operation beside the saved figures; bench-save makes those anew.
+bench-compare: $(VENV)/.installed-dev
+	$(BIN)/python bench/compare.py $(SUITES)
+
+bench-save: $(VENV)/.installed-dev
+	$(BIN)/python bench/compare.py --save $(SUITES)
+
+# The whole yardstick: the machine, every contender at both sizes, growth, and the report. Hours, on
+# a machine that does nothing else; what was measured already is left out when it is run again.
+yardstick: $(VENV)/.installed-dev
+	for n in 100000 1000000; do \
+		$(BIN)/python bench/limits.py --items $$n && \
+		$(BIN)/python bench/peers.py --items $$n --minutes $(MINUTES) $(PEERS) || exit 1; \
+	done
+	test -f bench/results/growth.jsonl || \
+		$(BIN)/python bench/peers.py --growth 1000000 2000000 5000000 10000000
+	$(BIN)/python bench/report.py
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/python docs/make_cli.py

@@ -111,6 +111,29 @@ def test_top_k(benchmark, k):
     record(benchmark, N_ROWS)
 
 
+def test_rotate_tile(benchmark, flips):
+    tile = np.random.default_rng(4).random((DIM, 16), dtype=np.float32)
+    before = np.linalg.norm(tile, axis=0)
+    codes.rotate_tile(tile, flips)
+    np.testing.assert_allclose(np.linalg.norm(tile, axis=0), before, rtol=1e-4)
+    benchmark(codes.rotate_tile, tile, flips)
+    record(benchmark, 16)
+
+
+def test_keep_best(benchmark):
+    n, keep = 4 * 1800 + 32, 1800
+    drawn = np.random.default_rng(5).integers(0, SUM_MAX, n).astype(np.uint16)
+    bins = np.empty(SUM_MAX + 1, np.int32)
+
+    def setup():
+        return (np.arange(n, dtype=np.int32), drawn.copy(), n, keep, bins), {}
+
+    kept, lowest = benchmark.pedantic(codes.keep_best, setup=setup, rounds=200, warmup_rounds=10)
+    assert kept == keep
+    assert lowest == np.sort(drawn)[-keep]
+    record(benchmark, n)
+
+
 def test_encode_rows(benchmark, vectors, flips):
     n = 8192
     signs, levels = np.zeros((n // 32, 4 * DIM), np.uint8), np.empty((n, DIM // 2), np.uint8)

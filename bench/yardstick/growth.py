@@ -42,8 +42,9 @@ def grow(sizes: list[int], out: Path) -> None:
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     path = out / "growth.jsonl"
+    part = path.with_suffix(".part")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
+    part.unlink(missing_ok=True)
     done = 0
     for size in sizes:
         line: dict[str, Any] = {
@@ -61,9 +62,10 @@ def grow(sizes: list[int], out: Path) -> None:
             memory = run_phase(command, work / "log.txt", 3600 * HOURS_MAX, line)
             line[f"memory_{phase}"] = vars(memory)
         done = size
-        with path.open("a") as file:
+        with part.open("a") as file:
             file.write(json.dumps(line) + "\n")
         print(f"{size:,} items: {json.dumps(line['read'])}", flush=True)
+    part.rename(path)
     shutil.rmtree(work)
 
 

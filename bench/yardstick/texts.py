@@ -58,11 +58,15 @@ def made_up_words(rng: np.random.Generator) -> list[str]:
     """Distinct words, the frequent ones shorter, as in a language."""
     words: dict[str, None] = {}
     while len(words) < N_WORDS:
-        size = 1 + min(3, int(rng.integers(0, 2)) + len(words).bit_length() // 6)
-        picks = rng.integers(0, len(_SYLLABLES), size)
-        ending = _ENDINGS[rng.integers(0, len(_ENDINGS))]
-        words["".join(_SYLLABLES[at] for at in picks) + ending] = None
-    return list(words)
+        ranks = np.arange(len(words), 2 * N_WORDS)
+        extra = rng.integers(0, 2, len(ranks)) + np.log2(ranks + 1).astype(int) // 6
+        sizes = (1 + np.minimum(3, extra)).tolist()
+        syllables = rng.integers(0, len(_SYLLABLES), (len(ranks), 4)).tolist()
+        endings = rng.integers(0, len(_ENDINGS), len(ranks)).tolist()
+        for size, picks, ending in zip(sizes, syllables, endings, strict=True):
+            stem = "".join([_SYLLABLES[at] for at in picks[:size]])
+            words[stem + _ENDINGS[ending]] = None
+    return list(words)[:N_WORDS]
 
 
 def real_sentences(path: Path) -> list[str]:
