@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -82,7 +82,7 @@ class StoreReplaced(Unavailable):
         super().__init__("the store was compacted or re-embedded meanwhile; call again")
 
 
-class Written(NamedTuple):
+class Written(msgspec.Struct, frozen=True, gc=False):
     """What became of one item of a write: the id it is held under, and whether it was there."""
 
     id: str
@@ -189,6 +189,8 @@ class Store:
             self._lexical_fed = 0
         self._lexical_level = self._lexical_fed
         self._lexical_failed = False
+        self._feeder = ThreadPoolExecutor(1, "colmem-lexical")
+        self._feeding: Future[None] | None = None
 
     @property
     def table(self) -> Table:
@@ -266,6 +268,7 @@ class Store:
         view = self.view
         if self._lexical_level == view.n_rows and not self._lexical_gone:
             return
+        self._await_feeder()
         with self._lexical_lock:
             problem = self._bring_lexical_level()
             if problem and self.lexical.is_damaged():
@@ -453,6 +456,7 @@ class Store:
                     self._bring_level(problems)
             finally:
                 self._background.shutdown()
+                self._feeder.shutdown()
                 self.lexical.close()
                 self.vectors.close()
                 if self.pieces is not None:
@@ -574,7 +578,7 @@ class Store:
             n_recent = sum(recent.batch.num_rows for recent in list(self._recent.values()))
             if self._table is not None and n_recent < RECENT_ROWS_MAX:
                 self._recent[start] = _Recent(batch, put._replace(blobs=[]))
-            self._feed_batch(batch, rows[0].row)
+            self._feed_soon(batch, rows[0].row)
         self._flush_when_due()
 
     def _choose(
@@ -804,15 +808,25 @@ class Store:
                 self.lexical.add(stored.to_batch(self.read(rows)))
             self._lexical_fed = end
 
+    def _feed_soon(self, batch: pa.RecordBatch, first_row: int) -> None:
+        """Have rows of a bulk write fed while the next ones come; one batch at a time."""
+        self._await_feeder()
+        self._feeding = self._feeder.submit(self._feed_batch, batch, first_row)
+
+    def _await_feeder(self) -> None:
+        feeding = self._feeding
+        if feeding is not None:
+            wait([feeding])
+
     def _feed_batch(self, batch: pa.RecordBatch, first_row: int) -> None:
-        """Feed rows of a bulk write at once, when all before them were fed."""
+        """Feed rows, when all before them were fed."""
         with self._lexical_lock:
             if self._lexical_fed != first_row:
                 return
             try:
                 self.lexical.add(batch)
                 self._lexical_fed = first_row + batch.num_rows
-            except LexicalDamagedError:
+            except Exception:  # noqa: BLE001 - as said below, and a thread has nobody to tell
                 # The rows are stored; the next ranked read tries again, and says what is wrong.
                 self._lexical_is_behind()
 

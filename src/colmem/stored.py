@@ -218,13 +218,15 @@ def head_from_bytes(data: bytes) -> StoredHead:
 
 def to_batch(rows: Sequence[StoredItem]) -> pa.RecordBatch:
     """Rows as an Arrow batch of schema.ITEMS."""
-    columns = zip(*map(msgspec.structs.astuple, rows), strict=True)
-    arrays = [_array(values, f.type) for values, f in zip(columns, ITEMS, strict=True)]
+    arrays = [_array(list(map(get, rows)), type) for get, type in _COLUMNS]
     return pa.RecordBatch.from_arrays(arrays, schema=ITEMS)
 
 
-def _array(values: tuple[object, ...], type: pa.DataType) -> pa.Array:
-    if values[0] is None and values.count(None) == len(values):
+_COLUMNS = [(attrgetter(field.name), field.type) for field in ITEMS]
+
+
+def _array(values: list[object], type: pa.DataType) -> pa.Array:
+    if values and values[0] is None and values.count(None) == len(values):
         return pa.nulls(len(values), type)
     return pa.array(values, type)
 

@@ -16,6 +16,7 @@ from colmem.contract import SnapshotChecksumError
 from colmem.snapshot.errors import SnapshotReadError
 from colmem.snapshot.json_form import legacy_line, v2_line
 from colmem.snapshot.limits import DEFAULT_LIMITS
+from colmem.snapshot.lines import Lines
 from colmem.snapshot.parse import LineReader
 from colmem.snapshot.record import (
     KNOWN_KEYS,
@@ -98,19 +99,19 @@ def strict(line: bytes) -> Record | str | None:
 
 def fast(line: bytes) -> Record | str | None:
     try:
-        READER.check([line], 1)
+        READER.check(Lines(line), 1)
     except SnapshotReadError:
         with pytest.raises(SnapshotReadError):
-            READER.lines([line], 1)
+            READER.lines(Lines(line), 1)
         return "refused"
-    return READER.lines([line], 1)[0]
+    return READER.lines(Lines(line), 1)[0]
 
 
 def assert_alike(line: bytes) -> None:
     if line.decode("utf-8", "replace").strip():
         assert fast(line) == strict(line), line[:200]
     else:
-        assert READER.check([line], 1) == 0
+        assert READER.check(Lines(line), 1) == 0
 
 
 @pytest.mark.parametrize("line", [line for line in ODD if len(line) < 90_000])
@@ -244,3 +245,20 @@ def test_any_manifest_is_judged(tmp_path: Path, manifest: Any, payload: bytes | 
     for act in (verify, MemoryStore().hydrate):
         with contextlib.suppress(SnapshotChecksumError, SnapshotReadError):
             act(folder)
+
+
+PLAIN = b'{"id":"a","identifier":"x","fact_text":"plain","created_at":"2026-01-01T00:00:00Z"}'
+SEAMS = [b"{}", b"{} {}", b"{}{}", b'{"a":', b"{}}", b'"}', b"", b" {}", b'{"id":{}', b"[]", b"1"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from([PLAIN, *SEAMS, *(x for x in ODD if len(x) < 500)])))
+def test_groups_read_as_their_lines_do(group: list[bytes]) -> None:
+    joined = Lines(b"".join(line + b"\n" for line in group))
+    each = [fast(line) for line in joined if line.decode("utf-8", "replace").strip()]
+    if "refused" in each:
+        with pytest.raises(SnapshotReadError):
+            READER.check(joined, 1)
+    else:
+        assert READER.check(joined, 1) == len(each)
+        assert READER.lines(joined, 1) == each

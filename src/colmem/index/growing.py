@@ -53,12 +53,13 @@ class Dictionary:
         """The value's code, 0 when no row ever had it."""
         return self._codes.get(value, 0)
 
-    def encode(self, values: Sequence[str | None]) -> list[int]:
+    def encode(self, values: Sequence[str | None]) -> Sequence[int] | npt.NDArray[np.uint32]:
         """Codes of values, adding those not seen before; None is 0."""
         codes = self._codes
         if values and values.count(values[0]) == len(values):
             only = values[0]
-            return [0 if only is None else codes.get(only) or self._add(only)] * len(values)
+            one = 0 if only is None else codes.get(only) or self._add(only)
+            return np.full(len(values), one, np.uint32)
         out = []
         for value in values:
             if value is None:

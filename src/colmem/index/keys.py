@@ -25,13 +25,16 @@ _CANDIDATES_MAX = 64
 def key_of(text: str) -> int:
     """The 64-bit key of an id or hash: the leading digits of one written in hex, else a digest.
 
-    So a fingerprint and the content hash it is cut from share one key.
+    So a fingerprint and the content hash it is cut from share one key. Of 32 digits, as a UUID has,
+    both halves count: such an id may be a number.
     """
-    if len(text) in (40, 64):
-        try:
+    try:
+        if len(text) in (40, 64):
             return int(text[:16], 16)
-        except ValueError:
-            pass  # not hex after all
+        if len(text) == 32:
+            return int(text[:16], 16) ^ int(text[16:], 16)
+    except ValueError:
+        pass  # not hex after all
     return int.from_bytes(
         hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
     )
@@ -40,14 +43,20 @@ def key_of(text: str) -> int:
 def keys_of(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
     """:func:`key_of` of every text: uint64 (len(texts),)."""
     n = len(texts)
-    if {40, 64}.issuperset(map(len, texts)):
-        try:
+    lengths = set(map(len, texts))
+    try:
+        # White space, which fromhex skips, would leave fewer bytes.
+        if lengths and lengths <= {40, 64}:
             digits = bytes.fromhex("".join([text[:16] for text in texts]))
-        except ValueError:
-            pass  # one of them is not hex
-        else:
-            if len(digits) == 8 * n:  # white space, which fromhex skips, leaves fewer
+            if len(digits) == 8 * n:
                 return np.frombuffer(digits, ">u8").astype(np.uint64)
+        elif lengths == {32}:
+            digits = bytes.fromhex("".join(texts))
+            if len(digits) == 16 * n:
+                halves = np.frombuffer(digits, ">u8").astype(np.uint64)
+                return halves[::2] ^ halves[1::2]
+    except ValueError:
+        pass  # one of them is not hex
     return np.fromiter(map(key_of, texts), np.uint64, n)
 
 

@@ -11,8 +11,10 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 from tantivy import FieldType, Occur, Query, Schema
 
@@ -88,7 +90,7 @@ def _namespace_terms(path: str) -> str:
 
 def meta_terms(batch: pa.RecordBatch) -> list[str]:
     """The terms of every row of a batch of items, separated by spaces."""
-    columns: list[list[str]] = [
+    columns: list[str | list[str]] = [
         _coded(batch.column("namespace"), _namespace_terms),
         _turns_terms(batch),
         _tag_terms(batch.column("tags")),
@@ -101,35 +103,42 @@ def meta_terms(batch: pa.RecordBatch) -> list[str]:
         _coded(batch.column(name), partial(_path_terms, prefix))
         for name, prefix in _PATH_COLUMNS.items()
     ]
-    held = [column for column in columns if column]
-    return ["".join(parts) for parts in zip(*held, strict=True)]
+    common = "".join(terms for terms in columns if isinstance(terms, str))
+    own = [terms for terms in columns if not isinstance(terms, str)]
+    if not own:
+        return [common] * batch.num_rows
+    return [common + "".join(parts) for parts in zip(*own, strict=True)]
 
 
-def _coded(column: pa.Array, terms_of: Callable[[str], str]) -> list[str]:
-    """Terms of one column, made once per distinct value; empty when nothing is set."""
+def _coded(column: pa.Array, terms_of: Callable[[str], str]) -> str | list[str]:
+    """Terms of one column, made once per distinct value; one text when all rows have the same."""
     if column.null_count == len(column):
-        return []
+        return ""
     coded = column.dictionary_encode()
     terms = [terms_of(value) for value in coded.dictionary.to_pylist()]
+    if len(terms) == 1 and column.null_count == 0:
+        return terms[0]
     terms.append("")  # what code -1, a missing value, picks
     return [terms[code] for code in coded.indices.fill_null(-1).to_pylist()]
 
 
-def _turns_terms(batch: pa.RecordBatch) -> list[str]:
+def _turns_terms(batch: pa.RecordBatch) -> str | list[str]:
     first, last = batch.column("turn_first"), batch.column("turn_last")
     if first.null_count == len(first):
-        return []
+        return ""
     pairs = zip(first.to_pylist(), last.to_pylist(), strict=True)
     return ["" if low is None else f"{_TURNS}{low}-{high} " for low, high in pairs]
 
 
-def _tag_terms(column: pa.Array) -> list[str]:
-    if len(column.values) == 0:
-        return []
-    return [
-        "".join(_exact_terms(_TAG, tag) for tag in dict.fromkeys(tags))
-        for tags in column.to_pylist()
-    ]
+def _tag_terms(column: pa.Array) -> str | list[str]:
+    flat = column.flatten()
+    if len(flat) == 0:
+        return ""
+    coded = flat.dictionary_encode()
+    terms = [_exact_terms(_TAG, tag) for tag in coded.dictionary.to_pylist()]
+    held = [terms[code] for code in coded.indices.to_pylist()]
+    ends = np.cumsum(column.value_lengths().to_numpy()).tolist()
+    return ["".join(dict.fromkeys(held[start:end])) for start, end in pairwise([0, *ends])]
 
 
 def filter_queries(schema: Schema, filter: MetaFilter) -> list[Query]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -253,12 +254,19 @@ def _has_json_columns(record: Record) -> bool:
 
 
 def _json_text(text: str, kind: type[dict[str, Any]] | type[list[Any]]) -> str:
-    if text == ("{}" if kind is dict else "[]"):
-        return text
+    # Short ones, such as tags, are mostly the same few.
+    return (_short_text if len(text) <= _SHORT_CHARS else _any_text)(text, kind)
+
+
+def _any_text(text: str, kind: type[dict[str, Any]] | type[list[Any]]) -> str:
     value: Any = json.loads(text)
     if not isinstance(value, kind):
         raise ValueError("another kind of JSON value")
     return json_column(value)
+
+
+_SHORT_CHARS = 200
+_short_text = lru_cache(maxsize=4096)(_any_text)
 
 
 def _embeddings(values: Sequence[bytes | None], dim: int) -> pa.Array:

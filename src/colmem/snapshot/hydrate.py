@@ -143,7 +143,7 @@ def load(source: Source, sink: Sink, *, progress: Progress | None = None) -> Hyd
     )
     with _Group(sink, source.local_ids, report) as group:
         for batch in source.batches():
-            report.invalid += batch.n_invalid
+            group.n_invalid += batch.n_invalid
             for record in batch.records:
                 group.add(record)
             if progress is not None:
@@ -163,14 +163,16 @@ class _Found(NamedTuple):
 class _Group:
     """Collects records until it is worth asking the store about them all at once.
 
-    While one group is embedded and stored by another thread, the next one is read. That thread
-    counts only embeddings and annotations, this one everything else.
+    While one group is parted, embedded and stored by another thread, the next one is read and laid
+    out. This thread counts in a report of its own, which is added at the end.
     """
 
     def __init__(self, sink: Sink, local_ids: frozenset[str] | None, report: HydrateReport) -> None:
         self._sink = sink
         self._local_ids = local_ids
         self._report = report
+        self.n_invalid = 0  # among what was read
+        self._n_repeated = 0
         self._records: list[Record] = []
         self._n_chars = 0
         self._in_batch: set[str] = set()
@@ -191,15 +193,17 @@ class _Group:
                 self._wait()
         finally:
             self._pool.shutdown()
+            self._report.invalid += self.n_invalid
+            self._report.skipped_dupes += self._n_repeated
 
     def add(self, record: Record) -> None:
         """Take a settled record; the group is written when it is full."""
         if self._local_ids is not None and not self._has_evidence(record):
-            self._report.invalid += 1
+            self.n_invalid += 1
             return
         hash_text = record.content_hash
         if hash_text in self._in_batch:
-            self._report.skipped_dupes += 1
+            self._n_repeated += 1
             return
         self._in_batch.add(hash_text)
         self._records.append(record)
@@ -216,39 +220,57 @@ class _Group:
         records, self._records, self._n_chars = self._records, [], 0
         if not records:
             return
+        held = self._sink.held_hashes([record.content_hash for record in records])
+        rows = [self._laid_out(record, held) for record in records]
         self._wait()
-        found = self._choose(records)
-        n_kept = sum(found.is_kept)
-        self._report.loaded += n_kept
-        self._report.skipped_dupes += len(found.rows) - n_kept
-        self._stored = self._pool.submit(self._store, found)
+        self._stored = self._pool.submit(self._store, records, rows, held)
 
     def _wait(self) -> None:
         if self._stored is not None:
             self._stored.result()
             self._stored = None
 
-    def _store(self, found: _Found) -> None:
+    @staticmethod
+    def _laid_out(record: Record, held: set[str]) -> StoredItem | None:
+        """Lay a record out as a row, unless the store holds it, or it is a forged item."""
+        if record.content_hash in held:
+            return None
+        try:
+            return row_of_record(record)
+        except ForgedItemError:
+            return None
+
+    def _store(self, records: list[Record], rows: list[StoredItem | None], held: set[str]) -> None:
+        found = self._choose(records, rows, held)
+        n_kept = sum(found.is_kept)
+        self._report.loaded += n_kept
+        self._report.skipped_dupes += len(found.rows) - n_kept
         self._insert(found)
         if found.merges:
             self._merge(found.merges)
 
-    def _choose(self, everything: list[Record]) -> _Found:
-        """Part the records of a group into new ones and ones whose annotations merge."""
+    def _choose(
+        self, everything: list[Record], laid_out: list[StoredItem | None], held: set[str]
+    ) -> _Found:
+        """Part the records of a group into new ones and ones whose annotations merge.
+
+        held : content hashes that the store had when the group was laid out, the group before still
+        on its way
+        """
         report, sink = self._report, self._sink
-        held = sink.held_hashes([record.content_hash for record in everything])
-        new_ids = [record.id for record in everything if record.content_hash not in held]
+        seemed_new = [r for r in everything if r.content_hash not in held]
+        if seemed_new:
+            held |= sink.held_hashes([record.content_hash for record in seemed_new])
+        new_ids = [record.id for record in seemed_new if record.content_hash not in held]
         taken = sink.held_ids(new_ids) if new_ids else set()
         found = _Found([], [], [], [])
-        for record in everything:
+        for record, row in zip(everything, laid_out, strict=True):
             if record.content_hash in held:
                 report.skipped_dupes += 1
                 if annotations_of(record) is not None:
                     found.merges.append(record)
                 continue
-            try:
-                row = row_of_record(record)
-            except ForgedItemError:
+            if row is None:
                 report.invalid += 1
                 continue
             is_kept = record.id not in taken

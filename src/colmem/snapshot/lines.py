@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import IO, cast
+from typing import IO, cast, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from colmem.snapshot.errors import SnapshotReadError
 from colmem.snapshot.limits import Limits
 
 BLOCK_BYTES = 1 << 20
-_OPEN, _CLOSE = ord("{"), ord("}")
+_OPEN, _CLOSE, _NEWLINE = ord("{"), ord("}"), ord("\n")
 
 
 def blocks(
@@ -47,9 +50,65 @@ def blocks(
         raise SnapshotReadError(f"{name} cannot be read: {error.strerror}", file=name) from error
 
 
+class Lines(Sequence[bytes]):
+    """Some whole lines in one piece, cut only when they are asked for one by one.
+
+    ends : int64 (n,), the position behind each line and its end
+    """
+
+    def __init__(self, data: bytes) -> None:
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        self.data = data
+        self.ends = np.flatnonzero(self.bytes() == _NEWLINE) + 1
+        if len(data) > self.ends[-1:].sum():
+            self.ends = np.append(self.ends, len(data) + 1)
+        self._cut: list[bytes] | None = None
+
+    def bytes(self) -> npt.NDArray[np.uint8]:
+        """The bytes of all lines: uint8 (n_bytes,)."""
+        return np.frombuffer(self.data, np.uint8)
+
+    def are_objects(self) -> bool:
+        """Whether every line begins and ends with a brace.
+
+        JSON admits no line end within a string, and after a brace closes none that opens, but
+        between two texts: so if such lines hold as many texts as there are lines, each holds one.
+        """
+        if not self.data:
+            return False
+        starts = np.append(0, self.ends[:-1])
+        if (self.ends - starts < 2).any():
+            return False
+        held = self.bytes()
+        return bool((held[starts] == _OPEN).all() and (held[self.ends - 2] == _CLOSE).all())
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @overload
+    def __getitem__(self, at: int) -> bytes: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[bytes]: ...
+
+    def __getitem__(self, at: int | slice) -> bytes | list[bytes]:
+        return self._lines()[at]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._lines())
+
+    def _lines(self) -> list[bytes]:
+        if self._cut is None:
+            self._cut = self.data.split(b"\n")
+            if not self._cut[-1]:
+                self._cut.pop()
+        return self._cut
+
+
 def line_groups(
     source: Iterable[tuple[bytes, int]], *, name: str, limits: Limits
-) -> Iterator[tuple[list[bytes], int]]:
+) -> Iterator[tuple[Lines, int]]:
     """Cut blocks into lines without their ends; blank ones may be among them.
 
     Yields the lines that end in each block, with the position given along with it.
@@ -68,14 +127,14 @@ def line_groups(
         head = b"".join((*tail, block[:cut]))
         tail = [block[cut:]]
         tail_bytes = len(tail[0])
-        lines = _split(head)
+        lines = Lines(head)
         if len(head) > limits.line_bytes_max:
             for i, line in enumerate(lines):
                 _check_length(len(line), n_lines + i, name, limits)
         n_lines += len(lines)
         yield lines, done
     if tail_bytes:
-        last = _split(b"".join(tail))
+        last = Lines(b"".join(tail))
         for line in last:
             _check_length(len(line), n_lines, name, limits)
         yield last, done
@@ -100,8 +159,10 @@ def count_records(source: Iterable[bytes], *, name: str, limits: Limits) -> int:
     return sum(count_filled(group) for group, _ in line_groups(pairs, name=name, limits=limits))
 
 
-def count_filled(group: Iterable[bytes]) -> int:
+def count_filled(group: Lines) -> int:
     """Count the lines of a group that are not blank."""
+    if group.are_objects():
+        return len(group)
     return sum(bool(line) and (line[0] == _OPEN or _is_filled(line)) for line in group)
 
 
@@ -138,15 +199,6 @@ def _last_end(block: bytes) -> int:
     # A CR as the very last byte may be half of a CRLF.
     carriage = block.rfind(b"\r", 0, len(block) - 1)
     return carriage + 1 if carriage >= 0 else -1
-
-
-def _split(data: bytes) -> list[bytes]:
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    lines = data.split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
 
 
 def _is_filled(line: bytes) -> bool:

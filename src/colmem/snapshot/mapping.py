@@ -423,13 +423,13 @@ def _item_tags(tags_json: str) -> list[str]:
     """Give the string tags, less those that no UTF-8 text can hold."""
     if tags_json == "[]":
         return []
+    # The items of a snapshot share these lists; nobody changes them.
     known = _short_tags if len(tags_json) <= _SHORT_CHARS else _tags
-    return list(known(tags_json))
+    return known(tags_json)
 
 
-def _tags(tags_json: str) -> tuple[str, ...]:
-    tags = json.loads(tags_json)
-    return tuple(tag for tag in tags if isinstance(tag, str) and _is_encodable(tag))
+def _tags(tags_json: str) -> list[str]:
+    return [tag for tag in json.loads(tags_json) if isinstance(tag, str) and _is_encodable(tag)]
 
 
 _SHORT_CHARS = 200

@@ -12,10 +12,11 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from colmem.snapshot.errors import SnapshotReadError
 from colmem.snapshot.limits import Limits
-from colmem.snapshot.lines import stripped
+from colmem.snapshot.lines import Lines, stripped
 from colmem.snapshot.nesting import depth, is_deeper
 from colmem.snapshot.record import (
     Record,
@@ -28,7 +29,7 @@ from colmem.snapshot.record import (
     utc_now,
 )
 
-_OPEN, _CLOSE = ord("{"), ord("}")
+_OPEN, _CLOSE, _LIST = ord("{"), ord("}"), ord("[")
 _DIGITS = b"0123456789"
 _ABSENT = msgspec.Raw(b"")
 
@@ -72,6 +73,9 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 _decode_line = msgspec.json.Decoder(_Line).decode
 _skip = msgspec.json.Decoder(msgspec.Raw).decode
+_skip_lines = msgspec.json.Decoder(msgspec.Raw).decode_lines
+# What the fast reader raises for a line that is the strict one's.
+_DECLINED = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 class LineReader:
@@ -97,11 +101,8 @@ class LineReader:
         """
         try:
             record = _plain(_decode_line(line), self._source)
-        except (msgspec.DecodeError, ValueError, RecursionError):
-            made = self._normalised(line, number)
-            if made is None or not settle(made, loaded_at=self.loaded_at):
-                return None
-            return made
+        except _DECLINED:
+            return self._read_strictly(line, number)
         return record if settle_typed(record, loaded_at=self.loaded_at) else None
 
     def id(self, line: bytes, number: int) -> str | None:
@@ -109,7 +110,7 @@ class LineReader:
         record = self._normalised(line, number)
         return record.id if record is not None else None
 
-    def check(self, lines: list[bytes], first_number: int) -> int:
+    def check(self, lines: Lines, first_number: int) -> int:
         """Make sure that ``read`` will take every line, and count those that are not blank.
 
         Raises
@@ -117,6 +118,8 @@ class LineReader:
         SnapshotReadError
             At the first line it would refuse.
         """
+        if self._are_plain(lines):
+            return len(lines)
         n_blank = 0
         for i, line in enumerate(lines):
             try:
@@ -134,12 +137,12 @@ class LineReader:
                 n_blank += 1
         return len(lines) - n_blank
 
-    def lines(self, lines: list[bytes], first_number: int) -> list[Record | None]:
+    def lines(self, lines: Lines, first_number: int) -> list[Record | None]:
         """Read and settle a group of lines; blank ones are left out."""
         read = self.read
         return [read(text, number) for text, number in self.filled(lines, first_number)]
 
-    def filled(self, lines: list[bytes], first_number: int) -> Iterator[tuple[bytes, int]]:
+    def filled(self, lines: Lines, first_number: int) -> Iterator[tuple[bytes, int]]:
         """Yield the lines that are not blank, stripped, with their numbers."""
         for number, line in enumerate(lines, first_number):
             if line and line[0] == _OPEN and line[-1] == _CLOSE:
@@ -148,6 +151,31 @@ class LineReader:
                 text = self._stripped(line, number)
                 if text:
                     yield text, number
+
+    def _read_strictly(self, line: bytes, number: int) -> Record | None:
+        record = self._normalised(line, number)
+        return record if record is not None and settle(record, loaded_at=self.loaded_at) else None
+
+    def _are_plain(self, lines: Lines) -> bool:
+        """Whether every line is surely an object within the limits, found out in a few passes."""
+        if not lines.are_objects():
+            return False
+        try:
+            if not lines.data.isascii():
+                lines.data.decode()
+            if len(_skip_lines(lines.data)) != len(lines):
+                return False
+        except _DECLINED:
+            return False
+        longest = int(np.diff(lines.ends, prepend=0).max())
+        deepest = self._limits.nesting_max
+        if longest > self._limits.digits_max:
+            return False
+        held = lines.bytes()
+        opened = np.flatnonzero((held == _LIST) | (held == _OPEN))
+        # A line that nests too deep has more brackets than that within its length.
+        spans = opened[deepest:] - opened[: max(len(opened) - deepest, 0)]
+        return not bool((spans < longest).any())
 
     def _is_suspect(self, line: bytes) -> bool:
         """Whether a line may be beyond the limits that the skipping reader does not know."""

@@ -233,7 +233,7 @@ class _Payload:
             yield block, is_hot or was_hot
             was_hot, last = is_hot, block
 
-    def _check(self, group: list[bytes], number: int, *, is_hot: bool) -> int:
+    def _check(self, group: lines.Lines, number: int, *, is_hot: bool) -> int:
         if self._fault is None:
             try:
                 n_records = self._reader.check(group, number)
@@ -257,7 +257,7 @@ class _Payload:
         for group, number, done in self._groups():
             yield _valid(self._reader.lines(group, number), done)
 
-    def _groups(self) -> Iterator[tuple[list[bytes], int, int]]:
+    def _groups(self) -> Iterator[tuple[lines.Lines, int, int]]:
         number = 1
         self._check_unchanged()
         with self.open() as file:
@@ -267,7 +267,7 @@ class _Payload:
                 number += len(group)
         self._check_unchanged()
 
-    def _note_evidence(self, group: list[bytes], number: int) -> None:
+    def _note_evidence(self, group: lines.Lines, number: int) -> None:
         for record in self._reader.lines(group, number):
             envelope = None if record is None else annotations_of(record)
             if isinstance(envelope, dict) and envelopes.is_valid(envelope):

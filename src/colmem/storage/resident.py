@@ -22,7 +22,7 @@ import numpy.typing as npt
 from colmem.files import fsync_folder
 
 FILE_NAME = "resident.bin"
-FORMAT = 2
+FORMAT = 3
 _ALIGN = 64
 _CHECKED_BYTES_MAX = 32 << 20
 _MAGIC = b"colmem-resident\n"

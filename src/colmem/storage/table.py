@@ -23,6 +23,9 @@ from colmem.storage.sql_filter import Condition
 
 FILE_NAME = "items.duckdb"
 READ_ROWS = 10_000
+_WAL_BYTES = "128MB"
+"""Each checkpoint writes the last row group anew: at the default of 16 MB, commits of 20,000 rows
+took 24 µs of CPU a row, and 7 with none between."""
 _SQL_TYPES = {
     pa.int64(): "BIGINT",
     pa.int32(): "INTEGER",
@@ -58,6 +61,7 @@ class Table:
         config: dict[str, Any] = {
             "enable_external_access": False,
             "python_enable_replacements": False,
+            "checkpoint_threshold": _WAL_BYTES,
         }
         if folder is not None:
             # Without outside access, DuckDB may still spill to its own folder.
