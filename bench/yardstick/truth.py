@@ -7,6 +7,7 @@ k1 1.2, b 0.75, Lucene's idf) over the terms of the query alone. Filters, facets
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +23,24 @@ TIE = 1e-5
 Rows = npt.NDArray[np.int64]
 
 
+_RANKINGS = ("keyword", "rounded")
+_NAMES = (
+    "vector",
+    "keyword",
+    "keyword_offsets",
+    "keyword_sizes",
+    "rounded",
+    "rounded_offsets",
+)
+
+
 @dataclass
 class Truth:
     """Answers for each filter, by its name.
 
     vector : int64 (n_queries, K), rows best first, -1 where fewer are admitted
-    keyword : rows of the ten best and of all tied with the last, flat, with offsets
+    keyword : rows of the ten best and of all tied with the last, flat, with offsets; rounded : the
+    same when lengths are rounded to a byte, as Lucene and tantivy keep them
     keyword_sizes : int64 (n_queries,), matches of each query, at most K
     counts : for each facet, int64 counts by code
     """
@@ -35,18 +48,23 @@ class Truth:
     vector: dict[str, Rows] = field(default_factory=dict)
     keyword: dict[str, Rows] = field(default_factory=dict)
     keyword_offsets: dict[str, Rows] = field(default_factory=dict)
+    rounded: dict[str, Rows] = field(default_factory=dict)
+    rounded_offsets: dict[str, Rows] = field(default_factory=dict)
     keyword_sizes: dict[str, Rows] = field(default_factory=dict)
     counts: dict[str, dict[str, Rows]] = field(default_factory=dict)
     admitted: dict[str, int] = field(default_factory=dict)
 
-    def keyword_rows(self, filter: str, query: int) -> set[int]:
-        first, last = self.keyword_offsets[filter][query : query + 2]
-        return set(self.keyword[filter][first:last].tolist())
+    def keyword_rows(self, filter: str, query: int, *, rounded: bool) -> set[int]:
+        held, offsets = self.keyword[filter], self.keyword_offsets[filter]
+        if rounded:
+            held, offsets = self.rounded[filter], self.rounded_offsets[filter]
+        first, last = offsets[query : query + 2]
+        return set(held[first:last].tolist())
 
     def arrays(self) -> dict[str, npt.NDArray[np.int64]]:
         """Everything as named arrays, to be kept in one file."""
         made: dict[str, npt.NDArray[np.int64]] = {}
-        for name in ("vector", "keyword", "keyword_offsets", "keyword_sizes"):
+        for name in _NAMES:
             made |= {f"{name}|{filter}": rows for filter, rows in getattr(self, name).items()}
         for filter, facets in self.counts.items():
             made |= {f"counts|{filter}|{facet}": found for facet, found in facets.items()}
@@ -148,11 +166,15 @@ class TruthMaker:
         places, rows, frequencies = map(np.concatenate, zip(*self._postings, strict=True))
         order = np.argsort(places, kind="stable")
         places, rows, frequencies = places[order], rows[order], frequencies[order]
-        norm = K1 * (1 - B + B * lengths[rows] / lengths.mean())
         starts = np.searchsorted(places, np.arange(len(self._terms) + 1))
         n_with = np.diff(starts)
         idf = np.log1p((len(lengths) - n_with + 0.5) / (n_with + 0.5))
-        gains = idf[places] * frequencies * (K1 + 1) / (frequencies + norm)
+        for ranking, of in zip(_RANKINGS, (lengths, rounded(lengths)), strict=True):
+            norm = K1 * (1 - B + B * of[rows] / lengths.mean())
+            gains = idf[places] * frequencies * (K1 + 1) / (frequencies + norm)
+            self._rank(ranking, rows, gains, starts)
+
+    def _rank(self, ranking: str, rows: Rows, gains: npt.NDArray[Any], starts: Rows) -> None:
         masks = {name: self.mask(name) for name in self._masks}
         found: dict[str, list[Rows]] = {name: [] for name in masks}
         sizes: dict[str, list[int]] = {name: [] for name in masks}
@@ -162,14 +184,21 @@ class TruthMaker:
             scores = np.bincount(at, np.concatenate([gains[s] for s in spans]), len(matched))
             for name, mask in masks.items():
                 is_in = mask[matched]
-                best = _best_with_ties(matched[is_in], scores[is_in])
-                found[name].append(best)
+                found[name].append(_best_with_ties(matched[is_in], scores[is_in]))
                 sizes[name].append(min(K, int(is_in.sum())))
         for name, lists in found.items():
-            self._truth.keyword[name] = np.concatenate(lists)
-            ends = np.cumsum([0, *map(len, lists)])
-            self._truth.keyword_offsets[name] = ends.astype(np.int64)
+            ends = np.cumsum([0, *map(len, lists)]).astype(np.int64)
+            getattr(self._truth, ranking)[name] = np.concatenate(lists)
+            getattr(self._truth, f"{ranking}_offsets")[name] = ends
             self._truth.keyword_sizes[name] = np.array(sizes[name], np.int64)
+
+
+def rounded(lengths: Rows) -> Rows:
+    """Lengths as one byte keeps them: exact to 40, then eight steps each of 2, 4, 8 and so on."""
+    steps = np.repeat(2 ** np.arange(1, 25), 8)
+    levels = np.concatenate([np.arange(41), 40 + np.cumsum(steps)])
+    kept: Rows = levels[np.searchsorted(levels, lengths, "right") - 1]
+    return kept
 
 
 def _best_with_ties(rows: Rows, scores: npt.NDArray[np.float64]) -> Rows:

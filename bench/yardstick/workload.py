@@ -32,7 +32,7 @@ N_FRESH = 5_000
 """Items beyond the workload's, for what is stored while measuring."""
 GENERATED = 10_000
 """Items in a generated batch."""
-VERSION = 2
+VERSION = 3
 """Changes with anything that changes a generated value."""
 _FILTER_NAMES = [filter.name for filter in FILTERS]
 
