@@ -23,6 +23,8 @@ from colmem.schema import Admitted, Candidates, RowIds, Scores, Vectors
 from colmem.storage.sql_filter import condition
 from colmem.store import Store, View
 
+FIRST_PAGE_ROWS = 24  # a fetch by vector looks so deep at first: a page of 20, and what follows
+
 
 class Page(NamedTuple):
     """Rows int64 (n,) and scores float32 (n,), best first, and whether more follow."""
@@ -114,10 +116,13 @@ class Ranker:
         return vector
 
     def _vector(self, query: Vectors, k: int, admitted: Admitted) -> Candidates:
-        depth = self._settings.pool_per_leg
-        head = self._store.vectors.search(query, depth, admitted)
-        if k <= len(head.rows):
-            return head
+        # Searches of other depths may differ in a row, so each depth only adds to the one before.
+        head = _NOTHING
+        for depth in (FIRST_PAGE_ROWS, self._settings.pool_per_leg):
+            found = self._store.vectors.search(query, depth, admitted)
+            head = found if not len(head.rows) else _continued(head, found)
+            if k <= len(head.rows):
+                return head
         scores = self._all_cosines(query, len(admitted.mask))
         rest = admitted.mask.astype(bool)
         rest[head.rows] = False
@@ -215,6 +220,13 @@ _NOTHING = Candidates(np.empty(0, np.int64), np.empty(0, np.float32))
 def _marks(teller: Any) -> tuple[int, int]:
     """Piece ids of the colon and the question mark."""
     return int(teller.pieces(":")[0]), int(teller.pieces("?")[0])
+
+
+def _continued(head: Candidates, found: Candidates) -> Candidates:
+    """A ranking, and behind it what a deeper search found besides."""
+    is_new = ~np.isin(found.rows, head.rows)
+    scores = np.minimum(found.scores[is_new], head.scores[-1])
+    return _joined(head, Candidates(found.rows[is_new], scores))
 
 
 def _joined(head: Candidates, below: Candidates) -> Candidates:

@@ -14,7 +14,7 @@ ROW_FIELD: Final = "row"
 QUERY_TERMS_MAX: Final = 256
 """Distinct terms of a query that are searched for: those held by the fewest items."""
 
-_OVERFETCH_FACTOR: Final = 8
+_OVERFETCH_FACTOR: Final = 2
 
 Term = tuple[str, str, float]
 """A field, a term in it and its weight."""
@@ -54,7 +54,8 @@ def best(view: View, query: Query, k: int) -> Candidates:
     that is still unseen can have a smaller row.
     """
     is_one_segment = len(view.segment_rows) == 1
-    limit = min(k, view.n_docs)
+    # One more than wanted: mostly it scores less than the last, and no tie is open.
+    limit = min(k if is_one_segment else k + 1, view.n_docs)
     while True:
         hits = view.searcher.search(query, limit, count=False).hits
         if not hits:
