@@ -132,6 +132,23 @@ def test_list(benchmark, engine, page):
     benchmark.pedantic(lambda: engine.list(limit=10, cursor=cursor), rounds=100, warmup_rounds=5)
 
 
+def test_recall(benchmark, engine, queries):
+    answer = engine.recall(question=f"what of {next(queries)}", limit=5)
+    assert len(answer.citations) <= 5
+    benchmark.extra_info["what"] = "recall, extractive"
+    run = lambda: engine.recall(question=f"what of {next(queries)}", limit=5)  # noqa: E731
+    benchmark.pedantic(run, rounds=30, warmup_rounds=3)
+
+
+def test_to_arrow(benchmark, engine, store):
+    wanted = FILTERS["1 in 50"]
+    n = engine.explore(facet=Facet.KIND, filter=wanted).total
+    run = lambda: engine.to_arrow(wanted, embeddings=True).read_all()  # noqa: E731
+    assert run().num_rows == n
+    benchmark.extra_info["what"] = "to_arrow of 1 in 50, embeddings included"
+    benchmark.pedantic(run, rounds=10, warmup_rounds=1)
+
+
 def test_cold_open(benchmark, store):
     path, n = store
     copy = path.parent / "copy"
@@ -184,6 +201,31 @@ def test_store_then_fetch(benchmark, writable, queries):
 
     benchmark.extra_info["what"] = "store, then keyword fetch that sees it"
     benchmark.pedantic(run, rounds=50, warmup_rounds=5)
+
+
+def test_forget_id(benchmark, writable, store):
+    hits = writable.list(limit=120).items
+    ids = iter([hit.id for hit in hits])
+    benchmark.extra_info["what"] = "forget of one id (durable)"
+    benchmark.pedantic(lambda: writable.forget(ids=[next(ids)]), rounds=100, warmup_rounds=5)
+    assert writable.explore(facet=Facet.KIND).total <= store[1] - 105
+
+
+def test_forget_filter(benchmark, writable):
+    filters = iter([MetaFilter(tags_any=[f"t{i}"]) for i in range(5)])
+    reports = []
+    benchmark.extra_info["what"] = "forget of 1 in 50, by filter"
+    run = lambda: reports.append(writable.forget(filter=next(filters)))  # noqa: E731
+    benchmark.pedantic(run, rounds=4, warmup_rounds=1)
+    assert all(report.forgotten for report in reports)
+
+
+def test_compact(benchmark, writable):
+    writable.forget(filter=MetaFilter(tags_any=["t0"]))
+    n = writable.explore(facet=Facet.KIND).total
+    benchmark.extra_info["what"] = "compact, 1 in 50 forgotten"
+    benchmark.pedantic(writable.compact, rounds=1)
+    assert writable.explore(facet=Facet.KIND).total == n
 
 
 @pytest.mark.parametrize("n", SIZES)
