@@ -108,22 +108,6 @@ def test_count_tags(benchmark, tags):
     record(benchmark)
 
 
-@pytest.mark.parametrize("share", [1.0, 0.01, 0.0001])
-def test_next_rows(benchmark, share):
-    mask = (np.random.default_rng(4).random(N_ROWS) < share).astype(np.uint8)
-    out = np.empty(11, np.int64)
-    n = columns.next_rows(mask, N_ROWS // 2, out)
-    expected = N_ROWS // 2 + np.flatnonzero(mask[N_ROWS // 2 :])[:11]
-    np.testing.assert_array_equal(out[:n], expected)
-    benchmark(columns.next_rows, mask, N_ROWS // 2, out)
-
-
-def test_count_mask(benchmark):
-    mask = (np.random.default_rng(5).random(N_ROWS) < 0.3).astype(np.uint8)
-    assert benchmark(columns.count_mask, mask) == mask.sum()
-    record(benchmark)
-
-
 @pytest.fixture(scope="module")
 def conversations():
     """Source kinds, threads and sources of rows that are all turns, two hundred to a thread."""
@@ -227,7 +211,7 @@ def test_maxsim(benchmark, piece_lists, n_query):
     asked = rng.choice(N_VOCABULARY, n_query, replace=False)
     query = vocabulary[asked].astype(np.int16)
     weights = np.full(n_query, 1 / n_query, np.float32)
-    inputs = vocabulary, norms, query, norms[asked], weights, flat, offsets
+    inputs = vocabulary, norms, query, norms[asked], weights, flat, offsets, 32, 0.5
     slots, cosines = np.zeros(N_VOCABULARY, np.int32), np.empty((len(flat), n_query), np.float32)
     out, expected = np.empty((2, len(offsets) - 1), np.float32)
     plain.maxsim(*inputs, slots.copy(), cosines, expected)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -60,6 +61,47 @@ def cache_dir(source: Path) -> str | None:
     return str(folder) if os.access(folder, os.W_OK) else None
 
 
+class Kernel:
+    """A compiled function, made (or loaded from the cache) when it is first called or needed.
+
+    A command uses a few of some sixty kernels, and loading one takes 15 ms.
+    """
+
+    def __init__(self, dispatcher: Any, signatures: list[Any]) -> None:
+        self._dispatcher = dispatcher
+        self._signatures = signatures
+        self._call = self._first_call
+        self.__doc__ = dispatcher.__doc__
+        self.__name__ = dispatcher.__name__
+        self.__wrapped__ = dispatcher.py_func
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the compiled function."""
+        return self._call(*args)
+
+    def compiled(self) -> Any:
+        """The function as Numba made it, for its one signature."""
+        with _COMPILING:
+            if self._signatures:
+                for signature in self._signatures:
+                    self._dispatcher.compile(signature)
+                self._dispatcher.disable_compile()
+                self._signatures = []
+                self._call = self._dispatcher
+        return self._dispatcher
+
+    @property
+    def _numba_type_(self) -> Any:
+        # Asked for where one kernel calls another.
+        return numba.typeof(self.compiled())  # type: ignore[no-untyped-call]
+
+    def _first_call(self, *args: Any) -> Any:
+        return self.compiled()(*args)
+
+
+_COMPILING = threading.RLock()
+
+
 def kernel(signature: Any, *, fastmath: bool = False, inline: bool = False) -> Callable[[F], F]:
     """Compile a function for one signature (a Numba signature string or type, or a list of them).
 
@@ -73,13 +115,14 @@ def kernel(signature: Any, *, fastmath: bool = False, inline: bool = False) -> C
             if inline:
                 options["inline"] = "always"
             return cast(F, numba.njit(**options)(function))
+        signatures = signature if isinstance(signature, list) else [signature]
         folder = cache_dir(Path(function.__code__.co_filename))
-        if folder is None:
-            return cast(F, numba.njit(signature, **options)(function))
         before = _config.CACHE_DIR
-        _config.CACHE_DIR = folder
         try:
-            return cast(F, numba.njit(signature, cache=True, **options)(function))
+            if folder is not None:
+                _config.CACHE_DIR = folder
+                options["cache"] = True
+            return cast(F, Kernel(numba.njit(**options)(function), signatures))
         finally:
             _config.CACHE_DIR = before
 

@@ -101,28 +101,6 @@ def count_tags(offsets: Any, codes: Any, mask: Any, counts: Any) -> int:
     return missing
 
 
-@kernel(nb.int64(_U8, nb.int64, _OUT_I64))
-def next_rows(mask: Any, start: Any, out: Any) -> int:
-    """First admitted rows from ``start`` on, at most ``len(out)``; returns how many."""
-    n = 0
-    for i in range(start, mask.shape[0]):
-        if mask[i]:
-            out[n] = i
-            n += 1
-            if n == out.shape[0]:
-                break
-    return n
-
-
-@kernel(nb.int64(_U8))
-def count_mask(mask: Any) -> int:
-    """Number of ones."""
-    n = 0
-    for i in range(mask.shape[0]):
-        n += mask[i]
-    return n
-
-
 @kernel(nb.void(_U32, _U32, _U32, nb.uint32, _I64, _OUT_I64))
 def thread_keys(
     source_kinds: Any, threads: Any, sources: Any, conversation: Any, rows: Any, out: Any

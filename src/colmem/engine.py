@@ -48,6 +48,7 @@ from colmem.embed import embedder as embedder_of
 from colmem.embedding import embed_texts, query_vector
 from colmem.explanation import Explanation
 from colmem.index.lexical_files import LexicalDamagedError
+from colmem.index.masks import next_rows
 from colmem.opening import Opened, Options, open_store
 from colmem.ranked import Page, Ranker
 from colmem.schema import RowIds, Vectors
@@ -55,7 +56,6 @@ from colmem.snapshot.hydrate import HydrateReport
 from colmem.snapshot.writer import SnapshotReport
 from colmem.store import Store, StoreReplaced, View, Write, Written
 from colmem.stored import StoredHead
-from colmem_kernels import columns as kernels
 
 ENGINE_ID = "colmem"
 # The method `list` hides the type of that name inside the class.
@@ -153,9 +153,8 @@ class Engine:
         admitted = store.admitted(request.filter, view)
         seqs = store.seqs(view.n_rows)
         start = int(np.searchsorted(seqs, after, "right"))
-        rows = np.empty(min(request.limit, admitted.count) + 1, np.int64)
-        n = kernels.next_rows(admitted.mask, start, rows)
-        page, has_more = rows[: min(n, request.limit)], n > request.limit
+        rows = next_rows(admitted.mask, start, request.limit + 1)
+        page, has_more = rows[: request.limit], len(rows) > request.limit
         cursor = cursors.encode_position(key, int(seqs[page[-1]])) if has_more else None
         return ListPage([stored.hit_of(row) for row in store.read(page)], cursor)
 

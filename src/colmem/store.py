@@ -39,6 +39,7 @@ from colmem.index.growing import GrowingArray
 from colmem.index.keys import KeyIndex, keys_of_rows
 from colmem.index.lexical import LexicalIndex
 from colmem.index.lexical_files import LexicalDamagedError
+from colmem.index.masks import count_ones
 from colmem.index.pieces import PieceIndex
 from colmem.index.vector import VectorIndex
 from colmem.schema import Admitted, Mask, RowIds, Vectors
@@ -46,7 +47,6 @@ from colmem.storage import resident
 from colmem.storage.rowlog import Forget, Put, RowLog
 from colmem.storage.table import Table
 from colmem.stored import StoredHead, StoredItem
-from colmem_kernels import columns as column_kernels
 
 FLUSH_ROWS = 20_000  # rows the table may lag behind the log before it is brought level
 FLUSH_ROWS_MAX = 100_000  # and before writes wait for that
@@ -228,7 +228,7 @@ class Store:
         is_all = filter.is_empty() and not expiring
         if not filter.is_empty():
             self.attributes.keep(filter, mask)
-        admitted = Admitted(mask, int(column_kernels.count_mask(mask)), is_all)
+        admitted = Admitted(mask, count_ones(mask), is_all)
         if not expiring:
             if len(self._masks) >= MASKS_MAX:
                 self._masks.clear()
@@ -528,7 +528,7 @@ class Store:
         self._changed = saved is None
         self._replayed_rows = 0
         live = self._live.values()
-        self.view = View(live, int(column_kernels.count_mask(live)), 0)
+        self.view = View(live, count_ones(live), 0)
         # Bytes of the log and rows that the view shows: what the table may be brought level with
         # while another frame is being written.
         self._published = at, len(live)

@@ -60,12 +60,12 @@ class Lines(Sequence[bytes]):
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         self.data = data
-        self.ends = np.flatnonzero(self.bytes() == _NEWLINE) + 1
+        self.ends = np.flatnonzero(self.as_array() == _NEWLINE) + 1
         if len(data) > self.ends[-1:].sum():
             self.ends = np.append(self.ends, len(data) + 1)
         self._cut: list[bytes] | None = None
 
-    def bytes(self) -> npt.NDArray[np.uint8]:
+    def as_array(self) -> npt.NDArray[np.uint8]:
         """The bytes of all lines: uint8 (n_bytes,)."""
         return np.frombuffer(self.data, np.uint8)
 
@@ -80,7 +80,7 @@ class Lines(Sequence[bytes]):
         starts = np.append(0, self.ends[:-1])
         if (self.ends - starts < 2).any():
             return False
-        held = self.bytes()
+        held = self.as_array()
         return bool((held[starts] == _OPEN).all() and (held[self.ends - 2] == _CLOSE).all())
 
     def __len__(self) -> int:

@@ -171,7 +171,7 @@ class LineReader:
         deepest = self._limits.nesting_max
         if longest > self._limits.digits_max:
             return False
-        held = lines.bytes()
+        held = lines.as_array()
         opened = np.flatnonzero((held == _LIST) | (held == _OPEN))
         # A line that nests too deep has more brackets than that within its length.
         spans = opened[deepest:] - opened[: max(len(opened) - deepest, 0)]
