@@ -9,6 +9,7 @@ are compiled uncached.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
 import threading
@@ -23,6 +24,7 @@ import platformdirs
 F = TypeVar("F", bound=Callable[..., Any])
 
 _config: Any = numba.config
+_LOG = logging.getLogger("colmem.kernels")
 
 # Reductions are several times slower without reassociation. Never nnan/ninf: a NaN must survive.
 FASTMATH = frozenset({"reassoc", "contract", "nsz", "arcp"})
@@ -67,8 +69,9 @@ class Kernel:
     A command uses a few of some sixty kernels, and loading one takes 15 ms.
     """
 
-    def __init__(self, dispatcher: Any, signatures: list[Any]) -> None:
+    def __init__(self, dispatcher: Any, signatures: list[Any], folder: str | None) -> None:
         self._dispatcher = dispatcher
+        self._folder = folder
         self._signatures = signatures
         self._call = self._first_call
         self.__doc__ = dispatcher.__doc__
@@ -83,12 +86,25 @@ class Kernel:
         """The function as Numba made it, for its one signature."""
         with _COMPILING:
             if self._signatures:
+                if not self.is_cached():
+                    _announce()
                 for signature in self._signatures:
                     self._dispatcher.compile(signature)
                 self._dispatcher.disable_compile()
                 self._signatures = []
                 self._call = self._dispatcher
         return self._dispatcher
+
+    def is_cached(self) -> bool:
+        """Whether its machine code lies in the cache."""
+        function = self._dispatcher.py_func
+        stem = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}-"
+        folder = self._folder
+        return folder is not None and any(
+            name.startswith(stem) and name.endswith(".nbi")
+            for _, _, names in os.walk(folder)
+            for name in names
+        )
 
     @property
     def _numba_type_(self) -> Any:
@@ -100,6 +116,11 @@ class Kernel:
 
 
 _COMPILING = threading.RLock()
+
+
+@cache
+def _announce() -> None:
+    _LOG.info("compiling native code for this machine, once after an installation; some seconds")
 
 
 def kernel(signature: Any, *, fastmath: bool = False, inline: bool = False) -> Callable[[F], F]:
@@ -122,7 +143,7 @@ def kernel(signature: Any, *, fastmath: bool = False, inline: bool = False) -> C
             if folder is not None:
                 _config.CACHE_DIR = folder
                 options["cache"] = True
-            return cast(F, Kernel(numba.njit(**options)(function), signatures))
+            return cast(F, Kernel(numba.njit(**options)(function), signatures, folder))
         finally:
             _config.CACHE_DIR = before
 

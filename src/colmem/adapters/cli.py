@@ -6,6 +6,7 @@ words to standard error. Nothing heavy is imported before a command runs.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import traceback
@@ -90,4 +91,9 @@ for command in (
 
 def main() -> None:
     """Run the command line of this process."""
+    teller = logging.StreamHandler()  # to standard error
+    teller.setFormatter(logging.Formatter("%(message)s"))
+    kernels = logging.getLogger("colmem.kernels")
+    kernels.addHandler(teller)
+    kernels.setLevel(logging.INFO)
     cli.main()

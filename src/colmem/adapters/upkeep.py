@@ -1,4 +1,4 @@
-"""Commands for a store's upkeep: health, stats, check, compact, reembed, sql."""
+"""Commands for a store's upkeep: health, stats, check, compact, reembed, sql, warmup."""
 
 from __future__ import annotations
 
@@ -111,4 +111,23 @@ def _answered(store: Path, query: str) -> Any:
             return engine.sql(query)
 
 
-COMMANDS = (health, stats, check, compact, reembed, sql)
+@click.command(cls=Command)
+def warmup() -> None:
+    """Compile all native code now, which each part else does when it is first used.
+
+    Needed at most once after an installation; the machine code is kept in the cache folder that
+    COLMEM_CACHE_DIR names, else in the user's own.
+    """
+    from colmem_kernels.warmup import kernels  # noqa: PLC0415 - loads Numba
+
+    every = kernels()
+    n_compiled = 0
+    with Progress("compiling", len(every), "kernels") as progress:
+        for done, kernel in enumerate(every, 1):
+            n_compiled += not kernel.is_cached()
+            kernel.compiled()
+            progress.update(done)
+    session().output.facts({"kernels": len(every), "compiled": n_compiled})
+
+
+COMMANDS = (health, stats, check, compact, reembed, sql, warmup)
