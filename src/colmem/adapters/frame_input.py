@@ -40,6 +40,30 @@ def arrow_of(frame: Any, mapping: Mapping[str, str], batch_size: int) -> Any:
     return frame
 
 
+def renamed(data: Any, mapping: Mapping[str, str]) -> pa.RecordBatchReader:
+    """Arrow data with columns named as their fields, for a server, which is told no mapping.
+
+    Raises
+    ------
+    InvalidRequest
+        When the mapping names a column that is not there.
+    """
+    reader = pa.RecordBatchReader.from_stream(data)
+    names = reader.schema.names
+    for name in mapping:
+        if name not in names:
+            raise InvalidRequest(f"mapping names column {name!r}; the data has {', '.join(names)}")
+    hidden = {*mapping.values()}
+    kept = [i for i, name in enumerate(names) if name in mapping or name not in hidden]
+    fields = (reader.schema.field(i) for i in kept)
+    schema = pa.schema([field.with_name(mapping.get(field.name, field.name)) for field in fields])
+    batches = (
+        pa.RecordBatch.from_arrays([batch.column(i) for i in kept], schema=schema)
+        for batch in reader
+    )
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
 def _taken(columns: Sequence[Any], mapping: Mapping[str, str]) -> list[str]:
     """The columns that are fields."""
     return [name for name in columns if name in mapping or name in _TAKEN]

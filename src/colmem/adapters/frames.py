@@ -181,10 +181,12 @@ def ingest(
     InvalidRequest
         Names the row (from 0) and the column that cannot be read; earlier batches stay stored.
     """
-    options: dict[str, Any] = {"mapping": mapping} if mapping else {}
-    if _is_local(engine):
-        options["batch_size"] = batch_size
     data = frame_input.arrow_of(frame, mapping or {}, batch_size)
+    options: dict[str, Any] = {}
+    if _is_local(engine):
+        options = {"mapping": mapping, "batch_size": batch_size}
+    elif mapping:
+        data = frame_input.renamed(data, mapping)
     return engine.ingest_arrow(data, progress=progress, **options)
 
 

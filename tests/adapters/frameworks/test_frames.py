@@ -266,5 +266,11 @@ def test_a_connected_store_has_frames_too(tmp_path: Path) -> None:
     with colmem.open(":memory:") as engine:
         remote = OverHttp(engine)
         assert frames.ingest(remote, pl.DataFrame({"text": ["a", "b"]})).stored == 2
+        other = pa.table({"text": ["hidden"], "body": ["c"], "lang": ["en"]})
+        mapping = {"body": "text", "lang": "language"}
+        assert frames.ingest(remote, other, mapping).stored == 1
+        assert engine.list(filter=MetaFilter(language="en")).items[0].text == "c"
+        with pytest.raises(InvalidRequest, match="'x'; the data has text, body, lang"):
+            frames.ingest(remote, other, {"x": "text"})
         frame = frames.to_polars(remote, columns=["text"], embeddings=True)
-        assert frame["text"].to_list() == ["a", "b"]
+        assert frame["text"].to_list() == ["a", "b", "c"]
