@@ -49,6 +49,7 @@ def main() -> None:
             if (folder / f"search-{size}.svg").exists() or not options.no_plots:
                 text += f"\n![Search latency by contender](search-{size}.svg)\n"
                 text += f"\n![Ingest rate and disk by contender](ingest-{size}.svg)\n"
+    text += others(folder)
     (folder / "README.md").write_text(text)
     if not options.no_plots:
         python = environments.interpreter("plots")
@@ -63,6 +64,16 @@ def _sizes(folder: Path) -> list[int]:
 def _limits(folder: Path, size: int) -> Line | None:
     path = folder / f"limits-{size}.json"
     return json.loads(path.read_text()) if path.exists() else None
+
+
+def others(folder: Path) -> str:
+    """Links to what other benchmarks wrote beside this file, by the heading of each."""
+    paths = [path for path in sorted(folder.glob("*.md")) if path.name != "README.md"]
+    if not paths:
+        return ""
+    heads = {path: path.read_text().splitlines()[0].lstrip("# ") for path in paths}
+    links = "".join(f"- [{head}]({path.name})\n" for path, head in heads.items())
+    return f"\n## Single parts\n\n{links}"
 
 
 def reach(held: dict[int, Lines], limits: dict[int, Line | None]) -> str:
