@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -253,7 +253,15 @@ def _values(column: pa.Array, field: str, name: str, position: int) -> list[Any]
     if field == "observed_at":
         return _times(column, name, position)
     try:
-        values = list(column.cast(_ARROW_TYPES.get(field, pa.string())).to_pylist())
+        column = column.cast(_ARROW_TYPES.get(field, pa.string()))
+        if pa.types.is_string(column.type):
+            return _strings(column)
+        if field == "tags" and column.null_count == 0:
+            flat = _strings(column.flatten())
+            ends = np.cumsum(column.value_lengths().to_numpy()).tolist()
+            values: list[Any] = [flat[start:end] for start, end in pairwise([0, *ends])]
+        else:
+            values = column.to_pylist()
         if field == "tags":
             _refuse_null_tags(values, name, position)
         return values
@@ -261,6 +269,12 @@ def _values(column: pa.Array, field: str, name: str, position: int) -> list[Any]
         raise InvalidRequest(
             f"column {name!r} is {column.type} and cannot be read as {field}: {error}"
         ) from error
+
+
+def _strings(column: pa.Array) -> list[Any]:
+    """A column of strings as Python values, by NumPy, which is many times faster than Arrow."""
+    values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+    return values
 
 
 def _refuse_null_tags(values: list[list[str | None] | None], name: str, position: int) -> None:

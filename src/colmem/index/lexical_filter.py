@@ -68,6 +68,17 @@ def _exact_terms(prefix: str, value: str) -> str:
 def _path_terms(prefix: str, held: str) -> str:
     # One term per path that is this one or lies above it. A wanted path is compared without its
     # trailing slashes, so a prefix that ends with one is never asked for.
+    if held.count("/") > _PARENTS_MAX:
+        return _deep_path_terms(prefix, held)
+    above, slash, _ = held.rpartition("/")
+    terms = _path_terms(prefix, above) if slash else ""
+    return terms if held.endswith("/") else f"{terms}{_term(prefix, held)} "
+
+
+_PARENTS_MAX: Final = 100
+
+
+def _deep_path_terms(prefix: str, held: str) -> str:
     data = held.encode()
     digest = blake2b(digest_size=_DIGEST_BYTES)
     terms = []
