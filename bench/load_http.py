@@ -150,6 +150,8 @@ async def client(n: int, url: str, end: float, options: Any, clients: Clients) -
     reader, writer = await asyncio.open_connection(host, int(port))
     known: list[str] = []
     try:
+        # Not all at once: clients that pause do not begin in step.
+        await asyncio.sleep(rng.random() * options.think_ms / 1000)
         while time.perf_counter() < end:
             name = rng.choices([*MIX], [*MIX.values()])[0]
             body = request(name, n, rng, known)

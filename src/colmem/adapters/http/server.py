@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import uvicorn
@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 
 from colmem.adapters.http.app import create_app
 from colmem.adapters.http.settings import ServerSettings
-from colmem.contract import ConfigError
+from colmem.contract import ColmemError, ConfigError, FetchRequest
 
 _KEEP_ALIVE_SECONDS: Final = 30
 _START_SECONDS: Final = 30
@@ -23,7 +23,12 @@ _CONNECTIONS_PER_REQUEST: Final = 4  # idle ones count too; beyond, uvicorn itse
 
 
 def serve(engine: Any, settings: ServerSettings, ready: Callable[[str], None]) -> None:
-    """Serve an engine until the process is told to stop; see ``serve_app``."""
+    """Serve an engine until the process is told to stop; see ``serve_app``.
+
+    The first ranked read loads native code, for a second or more: it is done before anybody waits.
+    """
+    with suppress(ColmemError):
+        engine.fetch(FetchRequest(query="warm up", limit=1))
     serve_app(create_app(engine, settings), settings, ready)
 
 

@@ -27,7 +27,7 @@ class Limits:
     body_bytes_max: int = 32 << 20
     message_bytes_max: int = 256 << 20
     requests_max: int = 256
-    threads: int = 16
+    threads: int = 4
     timeout_seconds: float = 30.0
     idle_seconds: int = 30
     shutdown_seconds: int = 30
