@@ -41,6 +41,7 @@ def open(
     read_only: bool = False,
     threads: int | None = None,
     memory_limit: str | None = None,
+    exact: bool = False,
 ) -> Engine:
     """Open a store, creating it when absent; ``":memory:"`` keeps nothing.
 
@@ -59,6 +60,9 @@ def open(
         Threads that the indexes may use.
     memory_limit
         Bound of the table's memory, such as ``"1GB"``.
+    exact
+        Compare every admitted embedding with the query instead of scanning codes of them: the
+        oracle for the fast path, many times slower in a large store.
 
     Raises
     ------
@@ -72,7 +76,7 @@ def open(
     from colmem.engine import Engine  # noqa: PLC0415 - keeps the import light
     from colmem.opening import Options  # noqa: PLC0415
 
-    return Engine(path, Options(embedder, create, read_only, threads, memory_limit))
+    return Engine(path, Options(embedder, create, read_only, threads, memory_limit, exact))
 
 
 def connect(url: str, *, token: str | None = None, timeout: float | None = None) -> HttpEngine:

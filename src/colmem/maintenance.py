@@ -59,7 +59,8 @@ def rewrite(opened: Opened, embedder: Embedder | None, progress: Progress | None
         if old.folder is not None:
             remove_other_generations(old.folder, old.generation)
             store_settings.write(old.folder, settings)
-        new = new_store(old.folder, old.generation + 1, record.dim, made_with, old.threads)
+        options = Options(threads=old.threads, exact=old.vectors.is_exact)
+        new = new_store(old.folder, old.generation + 1, record.dim, made_with, options)
         for rows, vectors in _live_rows(old):
             if embedder is not None:
                 vectors, pieces = embed_texts(embedder, [row.text for row in rows])
@@ -259,7 +260,7 @@ def _rebuild_log(path: Path, settings: store_settings.Settings) -> None:
         vectors.publish(n_rows)
         generations = {**settings.generations, str(generation + 1): record}
         store_settings.write(path, msgspec.structs.replace(settings, generations=generations))
-        new = new_store(path, generation + 1, record.dim, None, 2)
+        new = new_store(path, generation + 1, record.dim, None, Options())
         for batch in table.read(condition(MetaFilter(), now_s=None), batch_rows=BATCH_ROWS):
             rows = stored.from_batch(batch)
             taken: RowIds = np.array([row.row for row in rows], np.int64)

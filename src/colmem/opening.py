@@ -50,6 +50,7 @@ class Options(NamedTuple):
     read_only: bool = False
     threads: int | None = None
     memory_limit: str | None = None
+    exact: bool = False
 
 
 def open_store(path: str | Path, options: Options) -> Opened:
@@ -137,10 +138,10 @@ def remove_other_generations(folder: Path, generation: int) -> None:
 
 
 def new_store(
-    folder: Path | None, generation: int, dim: int, embedder: Embedder | None, threads: int
+    folder: Path | None, generation: int, dim: int, embedder: Embedder | None, options: Options
 ) -> Store:
     """An empty generation, without the table until it takes it."""
-    return _store(folder, generation, dim, embedder, None, Options(threads=threads))
+    return _store(folder, generation, dim, embedder, None, options)
 
 
 def _store(
@@ -161,6 +162,7 @@ def _store(
         n_piece_ids=n_piece_ids,
         read_only=options.read_only,
         threads=options.threads or THREADS,
+        exact=options.exact,
     )
 
 

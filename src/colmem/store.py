@@ -152,6 +152,7 @@ class Store:
         n_piece_ids: int = 0,
         read_only: bool = False,
         threads: int = 2,
+        exact: bool = False,
     ) -> None:
         self.folder = folder
         self.generation = generation
@@ -179,7 +180,11 @@ class Store:
         self._load(n_piece_ids)
         self._replay()
         self.vectors = VectorIndex(
-            self._path("vectors"), dim, n_rows=self.view.n_rows, read_only=read_only
+            self._path("vectors"),
+            dim,
+            n_rows=self.view.n_rows,
+            read_only=read_only,
+            is_exact=exact,
         )
         lexical = self._path("lexical")
         self.lexical = LexicalIndex(lexical, read_only=read_only, threads=threads)

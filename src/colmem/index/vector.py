@@ -40,9 +40,16 @@ class VectorIndex:
     """
 
     def __init__(
-        self, folder: Path | None, dim: int, *, n_rows: int, read_only: bool = False
+        self,
+        folder: Path | None,
+        dim: int,
+        *,
+        n_rows: int,
+        read_only: bool = False,
+        is_exact: bool = False,
     ) -> None:
         self.dim = dim
+        self.is_exact = is_exact  # every search compares all admitted rows, without codes
         self._folder = folder
         self._read_only = read_only
         self._path = None if folder is None else folder / EMBEDDINGS_NAME
@@ -235,7 +242,7 @@ class VectorIndex:
 
     def compares_all(self, k: int, admitted: Admitted) -> bool:
         """Whether a search for k rows compares every admitted embedding, without codes."""
-        return compares_all(self._view, k, admitted.count)
+        return self.is_exact or compares_all(self._view, k, admitted.count)
 
     def score_bounds(
         self, query: Vectors, admitted: Admitted, *, exact: bool = False, threads: int = 1
@@ -266,7 +273,13 @@ class VectorIndex:
         query = self._checked_query(query)
         workers = Workers(self._executor_of(threads), threads)
         return search_view(
-            self._view, query, k, admitted, workers, exact=exact, needs_bounds=needs_bounds
+            self._view,
+            query,
+            k,
+            admitted,
+            workers,
+            exact=exact or self.is_exact,
+            needs_bounds=needs_bounds,
         )
 
     def _executor_of(self, threads: int) -> ThreadPoolExecutor | None:
