@@ -120,7 +120,8 @@ def import_ms(python: Path, module: str, times: int = 7) -> float:
 
     walls = [(start("pass"), start(f"import {module}")) for _ in range(times)]
     bare, imported = (min(column) for column in zip(*walls, strict=True))
-    return round(max(0.0, imported - bare), 1)
+    took: float = max(0.0, imported - bare)
+    return round(took, 1)
 
 
 def versions(python: Path, packages: tuple[str, ...]) -> dict[str, str]:
