@@ -12,11 +12,11 @@ STORE := .run/xquad.colmem
 MINUTES ?= 60
 PEERS ?=
 
-.PHONY: run test lint format types imports pytest test-slow test-browser bench bench-compare bench-save yardstick docs hotmem chromium clean help
+.PHONY: run test lint format types imports pytest test-slow test-browser bench bench-compare bench-save yardstick docs site hotmem chromium clean help
 
 help:
 	@echo "make run | test | test-slow | test-browser | lint | types | imports | pytest | bench | bench-compare | bench-save |" \
-		"yardstick | docs | format | clean"
+		"yardstick | docs | site | format | clean"
 
 run: $(VENV)/.installed
 	@$(BIN)/python data/tour.py $(STORE)
@@ -71,7 +71,12 @@ yardstick: $(VENV)/.installed-dev
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/python docs/make_cli.py
-	$(BIN)/python docs/fill_readme.py
+	$(BIN)/python docs/fill_sessions.py
+
+# The documentation site, in .run/site.
+site: $(VENV)/.installed-dev
+	$(BIN)/python docs/make_pages.py
+	$(BIN)/mkdocs build --strict --quiet --config-file docs/mkdocs.yml
 
 # HotMem, the peer that snapshots are exchanged with, in an environment of its own.
 hotmem: $(VENV)/.installed-dev

@@ -15,7 +15,7 @@ PYTHON_BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.
 def test_the_shell_sessions_print_what_stands_there() -> None:
     assert "```console\n$ colmem " in README
     checked = subprocess.run(
-        [sys.executable, TOP / "docs" / "fill_readme.py", "--check"],
+        [sys.executable, TOP / "docs" / "fill_sessions.py", "--check", TOP / "README.md"],
         capture_output=True,
         text=True,
         check=False,
