@@ -14,6 +14,8 @@ def maxsim(
     weights: npt.NDArray[np.float32],
     pieces: npt.NDArray[np.uint16],
     offsets: npt.NDArray[np.int64],
+    n_opening: int,
+    opening_share: float,
     slots: npt.NDArray[np.int32],
     cosines: npt.NDArray[np.float32],
     out: npt.NDArray[np.float32],
@@ -27,7 +29,28 @@ def maxsim(
             out[i] = 0
             continue
         rows = table[own].astype(np.float32) * inverse_norms[own][:, None]
-        out[i] = weights @ np.maximum((rows @ unit.T).max(axis=0), 0)
+        whole = weights @ np.maximum((rows @ unit.T).max(axis=0), 0)
+        opening = weights @ np.maximum((rows[:n_opening] @ unit.T).max(axis=0, initial=0), 0)
+        out[i] = (1 - opening_share) * whole + opening_share * opening
+
+
+def distinct_cosines(
+    table: npt.NDArray[np.int8],
+    scales: npt.NDArray[np.float32],
+    query: npt.NDArray[np.float32],
+    pieces: npt.NDArray[np.uint16],
+    offsets: npt.NDArray[np.int64],
+    seen: npt.NDArray[np.int32],
+    total: npt.NDArray[np.float32],
+    out: npt.NDArray[np.float32],
+) -> None:
+    """Twin of :func:`colmem_kernels.rescoring.distinct_cosines`; leaves the scratch alone."""
+    del seen, total
+    for i in range(len(out)):
+        own = np.unique(pieces[offsets[i] : offsets[i + 1]])
+        pooled = (table[own].astype(np.float32) * scales[own][:, None]).sum(axis=0)
+        norm = np.linalg.norm(pooled)
+        out[i] = pooled @ query / norm if norm > 0 else 0
 
 
 def mark_turns(

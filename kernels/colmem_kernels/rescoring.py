@@ -25,7 +25,18 @@ _FLAGS_OUT = types.Array(types.uint8, 1, "C")
 
 @kernel(
     types.void(
-        _TABLE, _FLOATS, _QUERY, _FLOATS, _FLOATS, _PIECES, _OFFSETS, _SLOTS, _COSINES, _OUT
+        _TABLE,
+        _FLOATS,
+        _QUERY,
+        _FLOATS,
+        _FLOATS,
+        _PIECES,
+        _OFFSETS,
+        types.int64,
+        types.float32,
+        _SLOTS,
+        _COSINES,
+        _OUT,
     ),
     fastmath=True,
 )
@@ -37,11 +48,16 @@ def maxsim(
     weights: npt.NDArray[np.float32],
     pieces: npt.NDArray[np.uint16],
     offsets: npt.NDArray[np.int64],
+    n_opening: int,
+    opening_share: float,
     slots: npt.NDArray[np.int32],
     cosines: npt.NDArray[np.float32],
     out: npt.NDArray[np.float32],
 ) -> None:
     """Weighted mean, over the query's pieces, of the best cosine with any of an item's pieces.
+
+    Of an item longer than ``n_opening`` pieces, that mean over its first pieces alone counts by
+    ``opening_share`` (0..1), the one over all of them by the rest.
 
     table : int8 (n_vocab, dim); inverse_norms : float32 (n_vocab,), 1 / norm of each table row;
     query : int16 (q, dim), q a multiple of 8; query * scales are rows of norm 1, or of zeros to
@@ -84,26 +100,73 @@ def maxsim(
             cosines[n_distinct, j + 3] = np.float32(dot3) * norm * scales[j + 3]
         n_distinct += 1
         slots[piece] = n_distinct
+    share = np.float32(opening_share)
     for i in range(out.shape[0]):
         mean = np.float32(0)
+        cut = min(offsets[i] + n_opening, offsets[i + 1])
         for j in range(0, n_query, 8):
             best0 = np.float32(0)
             best1 = best2 = best3 = best4 = best5 = best6 = best7 = best0
-            for at in range(offsets[i], offsets[i + 1]):
-                slot = slots[pieces[at]] - 1
-                best0 = max(best0, cosines[slot, j])
-                best1 = max(best1, cosines[slot, j + 1])
-                best2 = max(best2, cosines[slot, j + 2])
-                best3 = max(best3, cosines[slot, j + 3])
-                best4 = max(best4, cosines[slot, j + 4])
-                best5 = max(best5, cosines[slot, j + 5])
-                best6 = max(best6, cosines[slot, j + 6])
-                best7 = max(best7, cosines[slot, j + 7])
-            mean += weights[j] * best0 + weights[j + 1] * best1
-            mean += weights[j + 2] * best2 + weights[j + 3] * best3
-            mean += weights[j + 4] * best4 + weights[j + 5] * best5
-            mean += weights[j + 6] * best6 + weights[j + 7] * best7
+            first, last, counts = offsets[i], cut, share
+            for _ in range(2):
+                for at in range(first, last):
+                    slot = slots[pieces[at]] - 1
+                    best0 = max(best0, cosines[slot, j])
+                    best1 = max(best1, cosines[slot, j + 1])
+                    best2 = max(best2, cosines[slot, j + 2])
+                    best3 = max(best3, cosines[slot, j + 3])
+                    best4 = max(best4, cosines[slot, j + 4])
+                    best5 = max(best5, cosines[slot, j + 5])
+                    best6 = max(best6, cosines[slot, j + 6])
+                    best7 = max(best7, cosines[slot, j + 7])
+                best = weights[j] * best0 + weights[j + 1] * best1
+                best += weights[j + 2] * best2 + weights[j + 3] * best3
+                best += weights[j + 4] * best4 + weights[j + 5] * best5
+                best += weights[j + 6] * best6 + weights[j + 7] * best7
+                mean += counts * best
+                first, last, counts = cut, offsets[i + 1], np.float32(1) - share
         out[i] = mean
+
+
+@kernel(
+    types.void(_TABLE, _FLOATS, _FLOATS, _PIECES, _OFFSETS, _SLOTS, _OUT, _OUT),
+    fastmath=True,
+)
+def distinct_cosines(
+    table: npt.NDArray[np.int8],
+    scales: npt.NDArray[np.float32],
+    query: npt.NDArray[np.float32],
+    pieces: npt.NDArray[np.uint16],
+    offsets: npt.NDArray[np.int64],
+    seen: npt.NDArray[np.int32],
+    total: npt.NDArray[np.float32],
+    out: npt.NDArray[np.float32],
+) -> None:
+    """Cosine of a query with the sum of each item's distinct pieces, repeats counted once.
+
+    table : int8 (n_vocab, dim); scales : float32 (n_vocab,), of its rows; query : float32 (dim,),
+    L2-normalised; pieces : uint16 (total,), each below n_vocab; offsets : int64 (n + 1,).
+    seen : int32 (n_vocab,), zeros, and total : float32 (dim,) are scratch.
+    out : float32 (n,); 0 for an item without pieces. O(total * dim).
+    """
+    dim = query.shape[0]
+    for i in range(out.shape[0]):
+        for k in range(dim):
+            total[k] = 0
+        for at in range(offsets[i], offsets[i + 1]):
+            piece = pieces[at]
+            if seen[piece] == i + 1:
+                continue
+            seen[piece] = i + 1
+            scale = scales[piece]
+            for k in range(dim):
+                total[k] += scale * np.float32(table[piece, k])
+        dot = np.float32(0)
+        square = np.float32(0)
+        for k in range(dim):
+            dot += total[k] * query[k]
+            square += total[k] * total[k]
+        out[i] = dot / np.sqrt(square) if square > 0 else np.float32(0)
 
 
 @kernel(types.void(_PIECES, _OFFSETS, _FLAGS, types.int64, types.int64, types.int64, _FLAGS_OUT))

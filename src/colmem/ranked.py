@@ -148,7 +148,7 @@ class Ranker:
 
     def _head(self, request: FetchRequest, legs: Legs, admitted: Admitted) -> Head:
         store = self._store
-        pieces, index = self._pieces(request.query), store.pieces
+        pieces, index = self._pieces(request.query, legs.query), store.pieces
         return rank_head(
             legs.lexical,
             legs.vector,
@@ -188,7 +188,7 @@ class Ranker:
         found = self._store.lexical.search(request.query, k, filter=request.filter, now_s=now_s)
         return _visible(found, view)
 
-    def _pieces(self, query: str) -> Pieces | None:
+    def _pieces(self, query: str, vector: Vectors) -> Pieces | None:
         """The query in word pieces, when the embedder tells them and the store keeps them."""
         index = self._store.pieces
         if index is None:
@@ -201,8 +201,9 @@ class Ranker:
             is_function_word=teller.is_function_word,
             is_punctuation=teller.is_punctuation,
         )
-        table = PieceTable(teller.rows, teller.row_inverse_norms, *_marks(teller))
-        return Pieces(pieces, read, table, index.document_frequency(), self._store.n_live)
+        norms, scales = teller.row_inverse_norms, teller.row_scales
+        table = PieceTable(teller.rows, norms, scales, *_marks(teller))
+        return Pieces(pieces, read, vector, table, index.document_frequency(), self._store.n_live)
 
     def _cosines(self, query: Vectors, rows: RowIds) -> Scores:
         """Exact cosines of rows: float32 (n,)."""

@@ -112,6 +112,15 @@ def test_every_part_of_a_hybrid_score_is_named(engine: Any) -> None:
     assert note.parts["vector"] == pytest.approx(expected, abs=1e-5)
 
 
+def test_code_is_explained_by_its_distinct_pieces_too() -> None:
+    code = "def {0}(x):\n    return [({0}, x[{0}]) for {0} in x if (x[0] != {0})]"
+    with colmem.open(":memory:") as engine:
+        engine.ingest(colmem.document(code.format(name)) for name in ("keys", "rows", "total"))
+        explained = check(engine, FetchRequest(query="sum of all rows"))
+    assert explained.weights["distinct"] > 0
+    assert all("distinct" in hit.parts for hit in explained.hits)
+
+
 def test_the_pages_behind_the_pool_are_explained_too() -> None:
     with colmem.open(":memory:") as engine:
         _fill(engine, n_other=700)

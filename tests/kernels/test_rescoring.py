@@ -24,12 +24,12 @@ def _case(rng: np.random.Generator, lengths: list[int], content: list[int], dim:
     return table, inverse, query, scales, weights, pieces, offsets
 
 
-def _run(module, case) -> np.ndarray:
+def _run(module, case, n_opening: int = 0, share: float = 0) -> np.ndarray:
     table, _, query, _, _, pieces, offsets = case
     out = np.full(len(offsets) - 1, 9, np.float32)
     slots = np.zeros(len(table), np.int32)
     cosines = np.empty((min(len(pieces), len(table)), len(query)), np.float32)
-    module.maxsim(*case, slots, cosines, out)
+    module.maxsim(*case, n_opening, share, slots, cosines, out)
     return out
 
 
@@ -39,6 +39,38 @@ def test_maxsim_equals_its_twin(lengths: list[int], n_query: int) -> None:
     rng = np.random.default_rng(n_query)
     case = _case(rng, lengths, rng.choice(300, n_query, replace=False).tolist())
     np.testing.assert_allclose(_run(rescoring, case), _run(reference_rescoring, case), atol=1e-5)
+
+
+@pytest.mark.parametrize("n_opening", [0, 1, 4, 200])
+def test_the_opening_counts_by_its_share(n_opening: int) -> None:
+    case = _case(np.random.default_rng(4), [3, 0, 128, 7], [7, 9, 11])
+    twin = _run(reference_rescoring, case, n_opening, 0.25)
+    np.testing.assert_allclose(_run(rescoring, case, n_opening, 0.25), twin, atol=1e-5)
+    whole = _run(rescoring, case)
+    assert (twin <= whole + 1e-5).all()
+    if n_opening == 200:
+        np.testing.assert_allclose(twin, whole, atol=1e-5)
+
+
+@pytest.mark.parametrize("lengths", [[], [0], [1], [3, 0, 128, 7]])
+def test_distinct_cosines_equal_their_twin(lengths: list[int]) -> None:
+    rng = np.random.default_rng(5)
+    table, _, _, _, _, pieces, offsets = _case(rng, lengths, [1], dim=24)
+    scales = rng.random(len(table)).astype(np.float32)
+    query = rng.normal(size=24).astype(np.float32)
+    query /= np.linalg.norm(query)
+    found = []
+    for module in (rescoring, reference_rescoring):
+        out = np.full(len(lengths), 9, np.float32)
+        seen, total = np.zeros(len(table), np.int32), np.empty(24, np.float32)
+        module.distinct_cosines(table, scales, query, pieces, offsets, seen, total, out)
+        found.append(out)
+    np.testing.assert_allclose(*found, atol=1e-5)
+    doubled = np.repeat(pieces, 2)
+    again = np.empty_like(found[0])
+    seen[:] = 0
+    rescoring.distinct_cosines(table, scales, query, doubled, 2 * offsets, seen, total, again)
+    np.testing.assert_allclose(again, found[0], atol=1e-5)
 
 
 def test_maxsim_of_an_item_with_all_query_pieces_is_1() -> None:

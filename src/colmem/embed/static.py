@@ -121,6 +121,11 @@ class StaticEmbedder:
         """int8 (n_vocab, 256), read-only: the table itself; a row's direction needs no scale."""
         return load_tables().rows
 
+    @property
+    def row_scales(self) -> npt.NDArray[np.float32]:
+        """float32 (n_vocab,): what each row is multiplied by before rows are added up."""
+        return load_tables().scales
+
     @functools.cached_property
     def row_inverse_norms(self) -> npt.NDArray[np.float32]:
         """float32 (n_vocab,): 1 / norm of each int8 row, so that ``rows * this`` is normalised."""

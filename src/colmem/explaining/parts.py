@@ -9,7 +9,7 @@ import numpy as np
 
 from colmem.ranked import Legs
 from colmem.retrieval import dialogue
-from colmem.retrieval.fuse import blend_parts
+from colmem.retrieval.fuse import blend_parts, unit
 from colmem.retrieval.hybrid import Head
 from colmem.retrieval.settings import RankingSettings
 from colmem.schema import RowIds, Scores
@@ -60,6 +60,11 @@ class HeadParts:
         if place < len(head.maxsim):
             maxsim = float(head.maxsim[place])
             parts["maxsim"] = head.weights.maxsim * maxsim
+            if len(head.distinct):
+                by_meaning = head.weights.vector + head.weights.distinct
+                parts["vector"] *= head.weights.vector / by_meaning
+                of_set = unit(head.distinct[place : place + 1], self._legs.vector_bounds)
+                parts["distinct"] = head.weights.distinct * float(of_set[0])
         elif len(head.maxsim):
             at = self._rescored[row] - 1
             parts = lowered(parts, float(head.rescored.scores[at]), "ceiling")

@@ -36,20 +36,27 @@ class Pool(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Shares of the three parts of a score, summing to 1 for one query."""
+    """Shares of the parts of a score, summing to 1 for one query.
+
+    ``distinct`` is that of the cosine with an item's distinct pieces; before the pieces are looked
+    at, and for items that are not rescored, the plain cosine stands for it.
+    """
 
     lexical: float
     vector: float
     maxsim: float
+    distinct: float = 0.0
 
     @classmethod
     def of(cls, settings: RankingSettings, fit: float = 1.0, *, is_code: bool = False) -> Weights:
         """Shares for a query that the embedder's vocabulary fits by ``fit`` (0..1)."""
         vector = settings.code_weight_vector if is_code else settings.weight_vector
         maxsim = settings.code_weight_maxsim if is_code else settings.weight_maxsim
-        vector *= _trust(fit, settings.fit_full, settings.fit_min)
+        distinct = settings.code_weight_distinct if is_code else 0.0
+        trust = _trust(fit, settings.fit_full, settings.fit_min)
+        vector, distinct = vector * trust, distinct * trust
         maxsim *= _trust(fit, settings.fit_full_maxsim, settings.fit_min)
-        return cls(1.0 - vector - maxsim, vector, maxsim)
+        return cls(1.0 - vector - distinct - maxsim, vector, maxsim, distinct)
 
     def without_maxsim(self) -> Weights:
         """The same proportion of both legs, for an embedder without word pieces."""
@@ -120,12 +127,13 @@ def blend_parts(
     weights: Weights,
 ) -> tuple[Scores, Scores]:
     """What each leg adds to the blend: float32 (n,) each."""
-    total = weights.lexical + weights.vector
+    by_meaning = weights.vector + weights.distinct
+    total = weights.lexical + by_meaning
     if total == 0:  # MaxSim alone decides.
         return np.zeros(len(lexical), np.float32), np.zeros(len(lexical), np.float32)
     return (
-        _unit(lexical, lexical_bounds) * np.float32(weights.lexical / total),
-        _unit(vector, vector_bounds) * np.float32(weights.vector / total),
+        unit(lexical, lexical_bounds) * np.float32(weights.lexical / total),
+        unit(vector, vector_bounds) * np.float32(by_meaning / total),
     )
 
 
@@ -187,9 +195,10 @@ def _trust(fit: float, full: float, least: float) -> float:
     return 1.0 if fit >= full else max(least, fit / full)
 
 
-def _unit(scores: Scores, bounds: tuple[float, float]) -> Scores:
+def unit(scores: Scores, bounds: tuple[float, float]) -> Scores:
+    """Scores mapped to 0..1 between two bounds: float32 (n,)."""
     low, high = bounds
     if not high > low:
         return np.zeros(len(scores), np.float32)
-    unit: Scores = np.clip((scores - np.float32(low)) / np.float32(high - low), 0, 1)
-    return unit
+    mapped: Scores = np.clip((scores - np.float32(low)) / np.float32(high - low), 0, 1)
+    return mapped

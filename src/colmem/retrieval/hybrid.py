@@ -15,8 +15,16 @@ import numpy.typing as npt
 from colmem.retrieval import dialogue
 from colmem.retrieval.dialogue import Turns
 from colmem.retrieval.diversity import COMPARED_MAX, defer_near_duplicates
-from colmem.retrieval.fuse import Pool, Weights, fuse, pool
-from colmem.retrieval.rescore import QueryPieces, depth, insert, maxsim, piece_weights, rescore
+from colmem.retrieval.fuse import Pool, Weights, fuse, pool, unit
+from colmem.retrieval.rescore import (
+    QueryPieces,
+    depth,
+    distinct_cosines,
+    insert,
+    maxsim,
+    piece_weights,
+    rescore,
+)
 from colmem.retrieval.settings import RankingSettings
 from colmem.schema import Candidates, RowIds, Scores, Vectors
 
@@ -28,11 +36,13 @@ class PieceTable(NamedTuple):
     """The embedder's piece table.
 
     rows : int8 (n_vocab, dim); inverse_norms : float32 (n_vocab,), 1 / norm of each row;
+    scales : float32 (n_vocab,), what each row is multiplied by in the embedding of a text;
     colon, question_mark : their piece ids.
     """
 
     rows: npt.NDArray[np.int8]
     inverse_norms: Scores
+    scales: Scores
     colon: int
     question_mark: int
 
@@ -56,11 +66,13 @@ class Sources(NamedTuple):
 class Pieces(NamedTuple):
     """The query in pieces, all and those that matter, and what to compare them by.
 
-    all : uint16 (k,); frequency : int64 (n_vocab,), in how many of ``n_items`` each piece stands.
+    all : uint16 (k,); vector : float32 (dim,), the query's embedding;
+    frequency : int64 (n_vocab,), in how many of ``n_items`` each piece stands.
     """
 
     all: npt.NDArray[np.uint16]
     query: QueryPieces
+    vector: Vectors
     table: PieceTable
     frequency: npt.NDArray[np.int64]
     n_items: int
@@ -70,7 +82,8 @@ class Head(NamedTuple):
     """A ranking's head, with what explains it.
 
     ranking : best first, scores 0..1; fused : before rescoring, in the order of that stage;
-    maxsim : float32 (k,), of the first k rows of ``fused``; rescored : before turns lent scores;
+    maxsim : float32 (k,), of the first k rows of ``fused``; distinct : float32 (k,), their cosines
+    by distinct pieces, or empty where these do not count; rescored : before turns lent scores;
     turns : of ``rescored``, None when none is a turn; lent : before near-duplicates were deferred.
     """
 
@@ -78,6 +91,7 @@ class Head(NamedTuple):
     candidates: Pool
     fused: Candidates
     maxsim: Scores
+    distinct: Scores
     weights: Weights
     rescored: Candidates
     turns: Turns | None
@@ -127,11 +141,20 @@ def rank_head(
             fused = insert(fused, settings.dialogue_expand, behind)
             turns = _turns(fused, sources, settings)
 
-    ranking, best = fused, np.empty(0, np.float32)
+    ranking, best, distinct = fused, np.empty(0, np.float32), np.empty(0, np.float32)
     if pieces is not None and held is not None:
         held = _take_enough(held, fused, sources, settings, whole=turns is not None)
-        best = _maxsim(held, pieces, settings)
-        ranking = rescore(fused, best, weights)
+        first = _first(held, settings)
+        # A turn says nothing more in its first words than in its others.
+        opening = (0, 0.0) if turns else (settings.opening_pieces, settings.opening_share)
+        best = _maxsim(first, pieces, opening)
+        shift = None
+        if weights.distinct:
+            distinct = _distinct(first, pieces)
+            plain = sources.cosines(first.rows)
+            gain = unit(distinct, vector_bounds) - unit(plain, vector_bounds)
+            shift = np.float32(weights.distinct) * gain
+        ranking = rescore(fused, best, weights, shift)
         if turns is not None:
             turns = turns._replace(marks=_marks(held, pieces))
     rescored = ranking
@@ -142,7 +165,7 @@ def rank_head(
     if settings.near_duplicates > 0 and sources.vectors is not None:
         vectors = sources.vectors(ranking.rows[:COMPARED_MAX])
         ranking = defer_near_duplicates(ranking, vectors, settings.near_duplicates)
-    return Head(ranking, candidates, fused, best, weights, rescored, turns, lent)
+    return Head(ranking, candidates, fused, best, distinct, weights, rescored, turns, lent)
 
 
 _SAMPLE_STEP = 3  # every third piece tells the share of punctuation well enough
@@ -191,17 +214,33 @@ def _is_code(held: _Held, pieces: Pieces | None, settings: RankingSettings) -> b
     return n_punctuation >= settings.code_share * len(some)
 
 
-def _maxsim(held: _Held, pieces: Pieces, settings: RankingSettings) -> Scores:
-    """MaxSim of the first rows, as many as the settings' budgets allow."""
-    offsets = held.offsets[: depth(held.offsets, settings) + 1]
+def _first(held: _Held, settings: RankingSettings) -> _Held:
+    """The first rows, as many as the settings' budgets allow to rescore."""
+    k = depth(held.offsets, settings)
+    offsets = held.offsets[: k + 1]
+    return _Held(held.rows[:k], held.flat[: offsets[-1]], offsets)
+
+
+def _maxsim(held: _Held, pieces: Pieces, opening: tuple[int, float]) -> Scores:
     content = pieces.query.content
     return maxsim(
         content,
         piece_weights(content, pieces.frequency, pieces.n_items),
-        held.flat[: offsets[-1]],
-        offsets,
+        held.flat,
+        held.offsets,
         table=pieces.table.rows,
         inverse_norms=pieces.table.inverse_norms,
+        opening=opening,
+    )
+
+
+def _distinct(held: _Held, pieces: Pieces) -> Scores:
+    return distinct_cosines(
+        pieces.vector,
+        held.flat,
+        held.offsets,
+        table=pieces.table.rows,
+        scales=pieces.table.scales,
     )
 
 

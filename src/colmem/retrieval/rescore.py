@@ -85,8 +85,11 @@ def maxsim(
     *,
     table: npt.NDArray[np.int8],
     inverse_norms: Scores,
+    opening: tuple[int, float] = (0, 0.0),
 ) -> Scores:
     """Weighted mean of each query piece's best cosine in every item: float32 (n,), 0..1.
+
+    opening : how many first pieces of an item count once more by themselves, and by what share.
 
     pieces, offsets : uint16 (total,), int64 (n + 1,), the items' pieces end to end from 0;
     table : int8 (n_vocab, dim); inverse_norms : float32 (n_vocab,), 1 / norm of its rows.
@@ -106,10 +109,31 @@ def maxsim(
         filled,
         pieces,
         offsets,
+        *opening,
         np.zeros(n_vocab, np.int32),
         np.empty((min(len(pieces), n_vocab), n_query), np.float32),
         out,
     )
+    return out
+
+
+def distinct_cosines(
+    query: npt.NDArray[np.float32],
+    pieces: Pieces,
+    offsets: Offsets,
+    *,
+    table: npt.NDArray[np.int8],
+    scales: Scores,
+) -> Scores:
+    """Cosine of a query with the sum of each item's distinct pieces: float32 (n,).
+
+    query : float32 (dim,), L2-normalised; scales : float32 (n_vocab,), of the table's rows.
+    """
+    from colmem_kernels import rescoring  # noqa: PLC0415 - numba only with the first query
+
+    seen, total = np.zeros(len(table), np.int32), np.empty(len(query), np.float32)
+    out = np.empty(len(offsets) - 1, np.float32)
+    rescoring.distinct_cosines(table, scales, query, pieces, offsets, seen, total, out)
     return out
 
 
@@ -135,18 +159,22 @@ def depth(offsets: Offsets, settings: RankingSettings) -> int:
     return min(settings.rescore_top, fitting)
 
 
-def rescore(ranking: Candidates, scores: Scores, weights: Weights) -> Candidates:
+def rescore(
+    ranking: Candidates, scores: Scores, weights: Weights, shift: Scores | None = None
+) -> Candidates:
     """Blend MaxSim into the scores of the first ``len(scores)`` candidates and rank anew.
 
     scores : float32 (k,), MaxSim of the ranking's first k rows. It is blended as it is: mapping it
     to 0..1 over the candidates was measured no better, and made scores of two queries differ in
     meaning. The candidates below keep their order.
+    shift : float32 (k,), what else is added to the blend, if anything.
     """
     k = len(scores)
     if k == 0 or weights.maxsim == 0:
         return ranking
     keep = np.float32(1.0 - weights.maxsim)
-    head = ranked(ranking.rows[:k], keep * ranking.scores[:k] + np.float32(weights.maxsim) * scores)
+    blended = keep * ranking.scores[:k] + np.float32(weights.maxsim) * scores
+    head = ranked(ranking.rows[:k], blended if shift is None else blended + shift)
     below = np.minimum(keep * ranking.scores[k:], head.scores[-1])
     return Candidates(
         np.concatenate([head.rows, ranking.rows[k:]]), np.concatenate([head.scores, below])

@@ -18,6 +18,7 @@ _COUNTS_MAX = {
     "rescore_top": 10_000,
     "rescore_pieces": 1_000_000,
     "dialogue_expand": 200,
+    "opening_pieces": 10_000,
 }
 
 
@@ -32,9 +33,15 @@ class RankingSettings:
         all: short items are rescored in greater number for the same time. 0 switches it off.
     weight_vector, weight_maxsim
         Shares of the cosine and of MaxSim in a score; the rest is BM25's.
+    opening_pieces, opening_share
+        Within MaxSim, that with an item's first pieces alone counts by this share: titles,
+        signatures and first sentences say what a text is about. A share of 0 switches it off.
     code_weight_vector, code_weight_maxsim, code_share
         Both shares when the candidates are source code: when at least ``code_share`` of their
         pieces are punctuation. A question in prose seldom has the words of the code it is about.
+    code_weight_distinct
+        Share, for source code, of the cosine with an item's distinct pieces: a name or bracket
+        that stands there twenty times says no more than once.
     fit_full, fit_full_maxsim, fit_min
         A query whose share of words known whole to the embedder is below ``fit_full`` gets the
         cosine's share reduced in proportion, at most to ``fit_min`` of it; and MaxSim's, which
@@ -59,12 +66,15 @@ class RankingSettings:
     pool_per_leg: int = 200
     rescore_top: int = 500
     rescore_pieces: int = 12_800
-    weight_vector: float = 0.4
+    weight_vector: float = 0.3
     weight_maxsim: float = 0.4
-    code_weight_vector: float = 0.5
+    opening_pieces: int = 32
+    opening_share: float = 0.5
+    code_weight_vector: float = 0.25
+    code_weight_distinct: float = 0.25
     code_weight_maxsim: float = 0.45
     code_share: float = 0.3
-    fit_full: float = 0.7
+    fit_full: float = 0.5
     fit_full_maxsim: float = 0.3
     fit_min: float = 0.3
     dialogue: bool = True
@@ -80,8 +90,9 @@ class RankingSettings:
     def __post_init__(self) -> None:
         for field in fields(self):
             _check(field.name, getattr(self, field.name), type(field.default))
-        _check_shares("", self.weight_vector, self.weight_maxsim)
-        _check_shares("code_", self.code_weight_vector, self.code_weight_maxsim)
+        _check_shares("weight_vector", "weight_maxsim", settings=self)
+        code = ("code_weight_vector", "code_weight_distinct", "code_weight_maxsim")
+        _check_shares(*code, settings=self)
 
     def to_dict(self) -> dict[str, Any]:
         """Name to value, for JSON."""
@@ -118,9 +129,10 @@ def _check(name: str, value: Any, kind: type) -> None:
         raise ConfigError(f"ranking setting `{name}` is {value!r}, expected {expected}")
 
 
-def _check_shares(prefix: str, vector: float, maxsim: float) -> None:
-    if vector + maxsim > 1:
+def _check_shares(*names: str, settings: RankingSettings) -> None:
+    shares = [getattr(settings, name) for name in names]
+    if sum(shares) > 1 + 1e-9:
+        held = [f"{name} {share}" for name, share in zip(names, shares, strict=True)]
         raise ConfigError(
-            f"ranking settings {prefix}weight_vector {vector} and {prefix}weight_maxsim {maxsim} "
-            "exceed 1 together; lower one of them"
+            f"ranking settings {' and '.join(held)} exceed 1 together; lower one of them"
         )

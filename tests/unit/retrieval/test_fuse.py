@@ -53,12 +53,12 @@ def test_a_query_the_vocabulary_does_not_know_counts_on_words() -> None:
     assert sum(known) == pytest.approx(1)
     assert sum(foreign) == pytest.approx(1)
     assert foreign.vector == pytest.approx(settings.fit_min * known.vector)
-    assert Weights.of(settings, 0.35).vector == pytest.approx(known.vector / 2)
+    assert Weights.of(settings, settings.fit_full / 2).vector == pytest.approx(known.vector / 2)
 
 
 def test_without_maxsim_both_legs_keep_their_proportion() -> None:
     weights = Weights(0.2, 0.4, 0.4).without_maxsim()
-    assert weights == pytest.approx((1 / 3, 2 / 3, 0))
+    assert weights == pytest.approx((1 / 3, 2 / 3, 0, 0))
 
 
 @given(

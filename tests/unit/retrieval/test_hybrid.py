@@ -45,6 +45,7 @@ def _head(query: str, *, depth: int = 200, with_pieces: bool = True, with_turns:
     table = PieceTable(
         EMBEDDER.rows,
         EMBEDDER.row_inverse_norms,
+        EMBEDDER.row_scales,
         int(EMBEDDER.pieces(":")[0]),
         int(EMBEDDER.pieces("?")[0]),
     )
@@ -60,7 +61,9 @@ def _head(query: str, *, depth: int = 200, with_pieces: bool = True, with_turns:
             (lambda rows: (THREADS[rows], BESIDE[rows])) if with_turns else None,
         ),
         settings=RankingSettings(),
-        pieces=Pieces(all_pieces, read, table, frequency, len(TEXTS)) if with_pieces else None,
+        pieces=Pieces(all_pieces, read, EMBEDDER.embed([query])[0], table, frequency, len(TEXTS))
+        if with_pieces
+        else None,
     )
 
 
@@ -109,14 +112,15 @@ def test_no_candidates_give_an_empty_head() -> None:
 def test_candidates_that_are_code_are_ranked_by_meaning_more() -> None:
     code = ["def f(x):\n    return {k: v for k, v in x.items()}", "a = b[0](c, *d)  # (e.g.)"]
     _, flat, offsets = EMBEDDER.embed_pieces(code)
-    query = EMBEDDER.pieces("swap keys and values of a dictionary")
+    asked = "swap keys and values of a dictionary"
+    query, vector = EMBEDDER.pieces(asked), EMBEDDER.embed([asked])[0]
     read = read_query(
         query,
         piece_text=EMBEDDER.piece_text,
         is_function_word=EMBEDDER.is_function_word,
         is_punctuation=EMBEDDER.is_punctuation,
     )
-    table = PieceTable(EMBEDDER.rows, EMBEDDER.row_inverse_norms, 0, 1)
+    table = PieceTable(EMBEDDER.rows, EMBEDDER.row_inverse_norms, EMBEDDER.row_scales, 0, 1)
     settings = RankingSettings()
     both = Candidates(np.arange(2), np.array([0.5, 0.4], np.float32))
     head = rank_head(
@@ -126,7 +130,15 @@ def test_candidates_that_are_code_are_ranked_by_meaning_more() -> None:
         vector_bounds=(0, 1),
         sources=Sources(lambda rows: both.scores[rows], lambda rows: (flat, offsets)),
         settings=settings,
-        pieces=Pieces(query, read, table, np.bincount(flat, minlength=len(table.rows)), 2),
+        pieces=Pieces(query, read, vector, table, np.bincount(flat, minlength=len(table.rows)), 2),
     )
     assert head.weights.vector == settings.code_weight_vector
     assert head.weights.maxsim == settings.code_weight_maxsim
+    assert head.weights.distinct == settings.code_weight_distinct
+    # The cosine by distinct pieces is that of a text in which each stands once.
+    for i, distinct in enumerate(head.distinct):
+        own = np.unique(flat[offsets[i] : offsets[i + 1]])
+        pooled = (EMBEDDER.rows[own] * EMBEDDER.row_scales[own][:, None]).sum(axis=0)
+        assert distinct == pytest.approx(pooled @ vector / np.linalg.norm(pooled), abs=1e-5)
+    expected = 0.55 * head.fused.scores + 0.45 * head.maxsim + 0.25 * (head.distinct - both.scores)
+    np.testing.assert_allclose(head.rescored.scores, np.sort(expected)[::-1], atol=1e-5)

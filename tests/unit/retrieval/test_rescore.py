@@ -85,6 +85,19 @@ def test_maxsim_is_1_for_the_query_itself_and_lower_for_other_texts() -> None:
     assert scores[2] == 0
 
 
+def test_the_opening_of_a_text_counts_more() -> None:
+    about = "the cello is an instrument " + "and so on and on " * 8
+    late = "and so on and on " * 8 + "the cello is an instrument"
+    _, pieces, offsets = EMBEDDER.embed_pieces([about, late])
+    content = _read("cello").content
+    weights = piece_weights(content, np.zeros(len(EMBEDDER.rows), np.int64), 2)
+    tables = {"table": EMBEDDER.rows, "inverse_norms": EMBEDDER.row_inverse_norms}
+    first, second = maxsim(content, weights, pieces, offsets, **tables)
+    assert first == second
+    first, second = maxsim(content, weights, pieces, offsets, **tables, opening=(32, 0.5))
+    assert first > second > first / 2
+
+
 def test_depth_keeps_to_both_budgets() -> None:
     offsets = np.array([0, 10, 20, 30])
     settings = RankingSettings(rescore_top=9, rescore_pieces=20)
