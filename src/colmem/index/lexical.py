@@ -384,7 +384,10 @@ class LexicalIndex:
         """The writer; after an error it goes on from the last commit."""
         with damage_as_error("writing"):
             if self._writer is None:
-                self._writer = self._index.writer(_WRITER_BYTES, _WRITER_THREADS)
+                writer = self._index.writer(_WRITER_BYTES, _WRITER_THREADS)
+                # What a killed writer left may have the very name that a file is to get now.
+                writer.garbage_collect_files()
+                self._writer = writer
             try:
                 yield self._writer
             except BaseException:

@@ -244,3 +244,23 @@ def test_killed_writers_leave_a_level_index_and_no_orphans(tmp_path):
     named = {path.name.split(".")[0] for path in folder.iterdir() if len(path.name) > 32}
     assert named <= {id.replace("-", "") for id in ids}
     assert os.listdir(folder)
+
+
+def test_a_file_that_a_killed_writer_left_is_in_nobodys_way(folder, tmp_path):
+    # A copy tells the name that the next deletion gives its file; here it stands there already.
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    forget_one(copy)
+    (deleted,) = copy.glob("*.del")
+    shutil.copyfile(deleted, folder / deleted.name)
+    managed = folder / ".managed.json"
+    managed.write_text(json.dumps([*json.loads(managed.read_text()), deleted.name]))
+    forget_one(folder)
+    assert state(folder) == (20, list(range(1, 20)))
+
+
+def forget_one(folder):
+    index = LexicalIndex(folder)
+    index.delete(np.array([0]))
+    index.commit(20)
+    index.close()
