@@ -20,6 +20,7 @@ from colmem_kernels import keys as kernels
 _SLOTS_MIN = 1 << 12
 _LOAD_MAX = 0.6
 _CANDIDATES_MAX = 64
+_DIGEST_DIGITS = 64
 
 
 def key_of(text: str) -> int:
@@ -30,14 +31,22 @@ def key_of(text: str) -> int:
     """
     try:
         if len(text) in (40, 64):
-            return int(text[:16], 16)
+            return _number(text[:16])
         if len(text) == 32:
-            return int(text[:16], 16) ^ int(text[16:], 16)
+            return _number(text[:16]) ^ _number(text[16:])
     except ValueError:
         pass  # not hex after all
     return int.from_bytes(
         hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
     )
+
+
+def _number(digits: str) -> int:
+    """The number that 16 hex digits write; unlike int(), without signs, spaces and underscores."""
+    data = bytes.fromhex(digits)
+    if len(data) != 8:
+        raise ValueError("white space among the digits")
+    return int.from_bytes(data, "big")
 
 
 def keys_of(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
@@ -71,7 +80,7 @@ def keys_of_rows(
     others = [
         i
         for i, (id, digest, fingerprint) in enumerate(names)
-        if not (id is fingerprint and digest.startswith(id))
+        if not (id is fingerprint and digest.startswith(id) and len(digest) == _DIGEST_DIGITS)
     ]
     by_hash = keys_of(content_hashes)
     rows = np.arange(len(ids), dtype=np.int64)

@@ -9,6 +9,7 @@ from colmem.index.keys import KeyIndex, key_of, keys_of, keys_of_rows
 
 HEX = "0123456789abcdef" * 4
 NAMES = [HEX, HEX[:40], HEX.upper(), "f" * 64, " " * 40, "0_" * 32, "ab " * 21 + "c", "é" * 64, "x"]
+NAMES += ["-" + "1" * 39, "-" + "1" * 31, "1" * 16 + "-" + "1" * 15, "+" + "1" * 63, "٣" * 32]
 
 
 def live(n: int) -> np.ndarray:
@@ -24,7 +25,7 @@ def test_a_fingerprint_shares_the_key_of_its_digest() -> None:
     assert (len(set(keys.tolist())), rows.tolist()) == (3, [0, 0, 0])
 
 
-@pytest.mark.parametrize("text", ["", "x", "z" * 40, "é" * 64, "\ud800", "0x" + "1" * 38])
+@pytest.mark.parametrize("text", ["", "x", "z" * 40, "é" * 64, "\ud800", "0x" + "1" * 38, *NAMES])
 def test_any_text_has_a_key(text: str) -> None:
     assert 0 <= key_of(text) < 2**64
 
