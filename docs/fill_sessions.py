@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from page_blocks import TOP, CommandFailed, Folder, blocks, lines_to_run, printed_by
+from page_blocks import TOP, CommandFailedError, Folder, blocks, lines_to_run, printed_by
 
 FILES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
 
@@ -46,7 +46,7 @@ def main() -> None:
         held = path.read_text(encoding="utf-8")
         try:
             made = filled(held)
-        except CommandFailed as error:
+        except CommandFailedError as error:
             sys.exit(f"{path.name}: {error}")
         if made == held:
             continue

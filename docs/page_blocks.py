@@ -84,7 +84,7 @@ def claimed_by(text: str) -> list[str]:
     return [line.removeprefix("# -> ") for line in lines if line.startswith("# -> ")]
 
 
-class CommandFailed(Exception):
+class CommandFailedError(Exception):
     """A command of a page ended with an exit code other than 0."""
 
 
@@ -118,7 +118,7 @@ class Folder:
 
         Raises
         ------
-        CommandFailed
+        CommandFailedError
             When its exit code is not 0.
         """
         if "colmem " in command:
@@ -136,7 +136,7 @@ class Folder:
             check=False,
         )
         if ran.returncode:
-            raise CommandFailed(f"$ {command}\n{ran.stdout}")
+            raise CommandFailedError(f"$ {command}\n{ran.stdout}")
         return self._written(ran.stdout)
 
     def _start_server(self, command: str) -> str:
@@ -154,7 +154,7 @@ class Folder:
             ready, _, _ = select.select([self._server.stdout], [], [], end - time.monotonic())
             part = os.read(self._server.stdout.fileno(), 4096) if ready else b""
             if not part:
-                raise CommandFailed(f"$ {command}\nno server after:\n{output.decode()}")
+                raise CommandFailedError(f"$ {command}\nno server after:\n{output.decode()}")
             output += part
         return self._written(output.decode())
 

@@ -1,5 +1,6 @@
 """Every block of every page runs, or is compared with what it describes."""
 
+import json
 import re
 import shutil
 import sqlite3
@@ -7,10 +8,11 @@ import zipfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from configurations import check_install, check_registration, check_titled
+from configurations import check_host, check_install, check_registration, check_titled
 from page_blocks import TOP, Block, Folder, blocks, claimed_by, lines_to_run, printed_by
 
 import colmem
@@ -52,7 +54,7 @@ class Page:
 
     def _shell(self, text: str) -> None:
         for line in re.findall(r"^pip .*?(?=  #|$)", text, re.MULTILINE):
-            check_install(line)
+            check_install(line.strip())
         for line in re.findall(r"^claude .*", text, re.MULTILINE):
             check_registration(line)
         for command in lines_to_run(text):
@@ -81,6 +83,12 @@ def test_links_between_pages_lead_somewhere() -> None:
             assert (DOCS / target).exists(), f"{name}: {target}"
 
 
+def test_what_the_readme_tells_a_host() -> None:
+    text = (TOP / "README.md").read_text(encoding="utf-8")
+    [block] = [block for block in blocks(text) if block.language == "json"]
+    check_host(json.loads(block.text))
+
+
 def _files_to_import(folder: Path) -> None:
     """What the page on adapters imports."""
     for name in ("conversations.json", "mem0.json"):
@@ -97,20 +105,13 @@ def _files_to_import(folder: Path) -> None:
 def _check_layout(text: str) -> None:
     """A store's layout: each line names a path that a store has."""
     paths = [line.split()[0] for line in text.splitlines()[text.startswith("<store>") :]]
-    with pytest.MonkeyPatch.context() as patch:
-        made = _made_store(patch)
+    with TemporaryDirectory() as folder:
+        store = Path(folder) / "store"
+        with colmem.open(store) as engine:
+            engine.store(colmem.document("Owls hunt."))
+            engine.fetch(query="owls")
         for path in paths:
-            assert (made / path.replace("<g>", "0").rstrip("/…")).exists(), path
-
-
-def _made_store(patch: pytest.MonkeyPatch) -> Path:
-    import tempfile
-
-    path = Path(tempfile.mkdtemp()) / "store"
-    with colmem.open(path) as engine:
-        engine.store(colmem.document("Owls hunt."))
-        engine.fetch(query="owls")
-    return path
+            assert (store / path.replace("<g>", "0").rstrip("/…")).exists(), path
 
 
 def _check_parts(text: str) -> None:
