@@ -439,7 +439,10 @@ class Engine:
             job = self._prepared(opened, items, vectors)
             job.is_bulk = is_bulk
             try:
-                return opened.store.write(job)
+                written = opened.store.write(job)
+                if is_bulk and opened.store.long_items is not None:
+                    opened.store.long_items.ready_quietly()
+                return written
             except StoreReplaced:
                 self._await_rewrite()
 

@@ -21,7 +21,14 @@ from colmem import settings as store_settings
 from colmem import stored
 from colmem.contract import ColmemError, CorruptStore, Embedder, MetaFilter, Unavailable
 from colmem.embedding import embed_texts
-from colmem.opening import Opened, Options, new_store, open_store, remove_other_generations
+from colmem.opening import (
+    Opened,
+    Options,
+    new_store,
+    open_store,
+    remove_other_generations,
+    search_passages,
+)
 from colmem.schema import RowIds, Vectors
 from colmem.settings import EmbedderRecord
 from colmem.storage.lock import StoreLock
@@ -61,7 +68,9 @@ def rewrite(opened: Opened, embedder: Embedder | None, progress: Progress | None
             store_settings.write(old.folder, settings)
         options = Options(threads=old.threads, exact=old.vectors.is_exact)
         new = new_store(old.folder, old.generation + 1, record.dim, made_with, options)
-        for rows, vectors in _live_rows(old):
+        search_passages(new, made_with, opened.ranking)
+        kept = _live_row_ids(old)
+        for rows, vectors in _live_rows(old, kept):
             if embedder is not None:
                 vectors, pieces = embed_texts(embedder, [row.text for row in rows])
                 new.write(Write(rows, vectors, pieces, is_bulk=True, keeps_seq=True))
@@ -70,8 +79,14 @@ def rewrite(opened: Opened, embedder: Embedder | None, progress: Progress | None
             if progress is not None:
                 progress(new.view.n_rows)
         new.lexical_ready()
+        if old.long_items is not None and new.long_items is not None:
+            # Readers of the old generation go on: nothing of theirs may still wait for its files.
+            old.long_items.ready()
+            if embedder is None:
+                new.long_items.adopt(old.long_items, kept)
+            new.long_items.ready()
+            new.long_items.flush()
         new.save_resident()
-        # Readers of the old generation go on: nothing of theirs may still wait for its files.
         old.lexical_ready()
         old.replace_table(_table_batches(new), new)
     settings = msgspec.structs.replace(settings, generations={str(new.generation): record})
@@ -109,6 +124,8 @@ def check(store: Store) -> CheckReport:
     except CorruptStore as error:
         problems.append(error.message)
     problems += store.damaged_parts()
+    if store.long_items is not None and not store.long_items.verify():
+        problems.append("the passages of long items were damaged; they were made again")
     live = np.flatnonzero(view.live)
     try:
         n_logged = sum(
@@ -194,11 +211,14 @@ def stats(opened: Opened, path: object) -> dict[str, Any]:
     return facts
 
 
-def _live_rows(store: Store) -> Iterator[tuple[list[StoredItem], Vectors]]:
-    view = store.view
-    mask = view.live.copy()
+def _live_row_ids(store: Store) -> RowIds:
+    """Rows neither forgotten nor expired: int64, ascending."""
+    mask = store.view.live.copy()
     store.attributes.keep_unexpired(mask, int(time.time()))
-    rows = np.flatnonzero(mask)
+    return np.flatnonzero(mask)
+
+
+def _live_rows(store: Store, rows: RowIds) -> Iterator[tuple[list[StoredItem], Vectors]]:
     for start in range(0, len(rows), BATCH_ROWS):
         part = rows[start : start + BATCH_ROWS]
         yield store.read(part), store.vectors.take(part)

@@ -16,9 +16,10 @@ from colmem import settings as store_settings
 from colmem.contract import ColmemError, ConfigError, CorruptStore, Embedder
 from colmem.embed import DEFAULT_KEY
 from colmem.embed import embedder as embedder_of
-from colmem.embedding import pieces_function
+from colmem.embedding import embed_texts, pieces_function
 from colmem.files import fsync_folder
 from colmem.index.analyser import ANALYSER_VERSION
+from colmem.long_items import LongItems
 from colmem.retrieval.settings import RankingSettings
 from colmem.settings import EmbedderRecord, Settings
 from colmem.storage.lock import StoreLock
@@ -70,7 +71,9 @@ def open_store(path: str | Path, options: Options) -> Opened:
         settings = _new_settings(embedder)
         table = Table(None, threads=options.threads, memory_limit=options.memory_limit)
         store = _store(None, 0, embedder.dim, embedder, table, options)
-        return Opened(store, settings, embedder, "", RankingSettings(), table.close)
+        ranking = RankingSettings()
+        search_passages(store, embedder, ranking)
+        return Opened(store, settings, embedder, "", ranking, table.close)
     folder = Path(path)
     exists = store_settings.check_folder(folder, create=options.create and not options.read_only)
     if not exists:
@@ -108,6 +111,7 @@ def _open_locked(
         if not options.read_only:
             remove_other_generations(folder, generation)
         store = _store(folder, generation, recorded.dim, embedder, table, options)
+        search_passages(store, embedder, ranking)
     except BaseException:
         table.close()
         raise
@@ -142,6 +146,16 @@ def new_store(
 ) -> Store:
     """An empty generation, without the table until it takes it."""
     return _store(folder, generation, dim, embedder, None, options)
+
+
+def search_passages(store: Store, embedder: Embedder | None, ranking: RankingSettings) -> None:
+    """Have a store's long items searched by their passages, where its settings say so."""
+    if embedder is None or not ranking.passages:
+        return
+    folder = store.folder
+    if folder is not None:
+        folder = folder / "vectors" / str(store.generation) / "passages"
+    store.long_items = LongItems(store, folder, lambda texts: embed_texts(embedder, texts).vectors)
 
 
 def _store(

@@ -52,14 +52,14 @@ class Ranker:
 
     def __init__(self, store: Store, embedder: Embedder | None, settings: RankingSettings) -> None:
         self._store = store
+        self._meaning = store.vectors if store.long_items is None else store.long_items
         self._embedder = embedder
         self._settings = settings
 
     def page(self, request: FetchRequest, offset: int) -> Page:
         """The rows at places ``offset`` to ``offset + limit`` of the request's ranking."""
         store = self._store
-        if request.mode is not FetchMode.VECTOR:
-            self._level()
+        self._level(request.mode)
         view = store.view
         admitted = self._admitted(request.filter, view)
         wanted = min(offset + request.limit + 1, admitted.count)
@@ -73,8 +73,11 @@ class Ranker:
             ranking = self._hybrid(request, wanted, admitted, view)
         return _cut(ranking, offset, request.limit)
 
-    def _level(self) -> None:
-        self._store.lexical_ready()
+    def _level(self, mode: FetchMode) -> None:
+        if mode is not FetchMode.VECTOR:
+            self._store.lexical_ready()
+        if mode is not FetchMode.KEYWORD and self._store.long_items is not None:
+            self._store.long_items.ready()
 
     def _admitted(self, filter: MetaFilter, view: View) -> Admitted:
         return self._store.admitted(filter, view)
@@ -85,6 +88,7 @@ class Ranker:
         vector : float32 (dim,), L2-normalised or zero.
         """
         store = self._store
+        self._level(FetchMode.VECTOR)
         admitted = store.admitted(filter, store.view)
         found = self._vector(vector, min(k, admitted.count), admitted)
         return Candidates(found.rows[:k], found.scores[:k])
@@ -119,7 +123,7 @@ class Ranker:
         # Searches of other depths may differ in a row, so each depth only adds to the one before.
         head = _NOTHING
         for depth in (FIRST_PAGE_ROWS, self._settings.pool_per_leg):
-            found = self._store.vectors.search(query, depth, admitted)
+            found = self._meaning.search(query, depth, admitted)
             head = found if not len(head.rows) else _continued(head, found)
             if k <= len(head.rows):
                 return head
@@ -181,7 +185,7 @@ class Ranker:
         self, query: Vectors, k: int, admitted: Admitted
     ) -> tuple[Candidates, float, float]:
         """The k best by cosine, and the lowest and highest cosine of all admitted rows."""
-        return self._store.vectors.search_with_bounds(query, k, admitted)
+        return self._meaning.search_with_bounds(query, k, admitted)
 
     def _lexical_leg(self, request: FetchRequest, k: int, view: View) -> Candidates:
         now_s = int(time.time())
@@ -207,7 +211,7 @@ class Ranker:
 
     def _cosines(self, query: Vectors, rows: RowIds) -> Scores:
         """Exact cosines of rows: float32 (n,)."""
-        return self._store.vectors.scores(query, rows)
+        return self._meaning.scores(query, rows)
 
     def _all_cosines(self, query: Vectors, n_rows: int) -> Scores:
         """Exact cosines of all rows: float32 (n_rows,)."""

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
@@ -47,6 +47,9 @@ from colmem.storage import resident
 from colmem.storage.rowlog import Forget, Put, RowLog
 from colmem.storage.table import Table
 from colmem.stored import StoredHead, StoredItem
+
+if TYPE_CHECKING:
+    from colmem.long_items import LongItems
 
 FLUSH_ROWS = 20_000  # rows the table may lag behind the log before it is brought level
 FLUSH_ROWS_MAX = 100_000  # and before writes wait for that
@@ -161,6 +164,7 @@ class Store:
         self.threads = threads
         self.problem = ""  # what keeps the store from its full service, for health
         self.is_replaced = False  # another generation took this one's place
+        self.long_items: LongItems | None = None  # set once open, where passages are searched
         self.read_only = read_only
         self._write_lock = threading.RLock()
         self._queue_lock = threading.Lock()
@@ -267,6 +271,10 @@ class Store:
     def seqs(self, n_rows: int) -> RowIds:
         """Sequence numbers of the first rows, ascending: int64 (n_rows,)."""
         return self._seqs.values(n_rows)
+
+    def record_bytes(self, first: int, last: int) -> npt.NDArray[np.uint32]:
+        """Sizes of the stored forms of rows ``first`` to ``last``: uint32 (last - first,)."""
+        return self._lengths.values(last)[first:]
 
     def lexical_ready(self) -> None:
         """Bring the lexical index level with the rows: what was stored before is found after."""
@@ -464,6 +472,8 @@ class Store:
                 self._feeder.shutdown()
                 self.lexical.close()
                 self.vectors.close()
+                if self.long_items is not None:
+                    self.long_items.close()
                 if self.pieces is not None:
                     self.pieces.close()
                 self.log.close()
@@ -478,6 +488,8 @@ class Store:
     def _bring_level(self, problems: list[Exception]) -> None:
         """Bring everything derived level; what fails is added to the problems."""
         steps = [self.lexical_ready, self.flush_table, self.table.checkpoint, self.vectors.flush]
+        if self.long_items is not None:
+            steps.append(self.long_items.flush)
         if self._changed:
             steps.append(self.save_resident)
         for step in steps:

@@ -45,7 +45,8 @@ class Writer:
 
     def make(self) -> Document:
         self.n_made += 1
-        words = " ".join(self.rng.choices(["owl", "tide", "rust", "night", "value"], k=5))
+        n_words = 5 if self.rng.random() < 0.9 else 260  # the long ones have passages
+        words = " ".join(self.rng.choices(["owl", "tide", "rust", "night", "value"], k=n_words))
         text = f"{WORD} {words} item{self.seed}x{self.n_made}"
         group = f"g{self.rng.randrange(8)}"
         return document(text, meta=MemoryMeta(workspace=self.workspace, tags=[group]))

@@ -57,9 +57,9 @@ class Watched(Ranker):
 
     # The stages of a ranking, watched.
 
-    def _level(self) -> None:
+    def _level(self, mode: FetchMode) -> None:
         with self.stage("level"):
-            super()._level()
+            super()._level(mode)
 
     def _admitted(self, filter: MetaFilter, view: View) -> Admitted:
         with self.stage("filter"):
@@ -140,6 +140,10 @@ class Watched(Ranker):
             FetchMode.HYBRID: self._hybrid_parts,
         }[request.mode]
         facts = parts_of(request, rows, ranks, scores)
+        long_items = self._store.long_items
+        if long_items is not None and self._query is not None:
+            for fact, item in zip(facts, items, strict=True):
+                fact["span"] = long_items.span_of(self._query, item)
         return [
             ExplainedHit(id=item.id, rank=rank, score=score, terms=held, **fact)
             for item, rank, score, held, fact in zip(

@@ -26,6 +26,9 @@ _COUNTS_MAX = {
 class RankingSettings:
     """Weights and depths of hybrid ranking.
 
+    passages
+        Whether an item of more than about 150 words is also searched by its passages: it is then as
+        near to a query as the best of them.
     pool_per_leg
         How many of each leg's best are fused; independent of the page asked for.
     rescore_top, rescore_pieces
@@ -63,6 +66,7 @@ class RankingSettings:
         the rest follow after all other candidates; 0 (the default) defers none.
     """
 
+    passages: bool = True
     pool_per_leg: int = 200
     rescore_top: int = 500
     rescore_pieces: int = 12_800
