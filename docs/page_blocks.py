@@ -20,6 +20,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+import forks
+
 TOP = Path(__file__).parents[1]
 STAND_INS = TOP / "tests" / "docs" / "stand_ins"
 COLUMNS = "100"
@@ -128,7 +130,7 @@ class Folder:
         ran = subprocess.run(
             ["sh", "-c", self.localised(command)],
             cwd=self.path,
-            env=self._environment(),
+            env=self._environment(forks.folder()),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -140,6 +142,7 @@ class Folder:
         return self._written(ran.stdout)
 
     def _start_server(self, command: str) -> str:
+        forks.folder()  # once it is there kernels are compiled, and the server does not speak of it
         self._server = subprocess.Popen(
             ["sh", "-c", f"exec {self.localised(command)} --port {self._port}"],
             cwd=self.path,
@@ -171,8 +174,8 @@ class Folder:
         return text if text.endswith("\n") or not text else f"{text}\n"
 
     @staticmethod
-    def _environment() -> dict[str, str]:
-        folders = [str(Path(sys.executable).parent), os.environ["PATH"]]
+    def _environment(*first: Path) -> dict[str, str]:
+        folders = [*map(str, first), str(Path(sys.executable).parent), os.environ["PATH"]]
         if shutil.which("curl") is None:
             folders.append(str(STAND_INS))
         return {**os.environ, "PATH": os.pathsep.join(folders), "COLUMNS": COLUMNS}
