@@ -76,7 +76,8 @@ docs: $(VENV)/.installed-dev
 # The documentation site, in .run/site.
 site: $(VENV)/.installed-dev
 	$(BIN)/python docs/make_pages.py
-	$(BIN)/mkdocs build --strict --quiet --config-file docs/mkdocs.yml
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --config-file docs/mkdocs.yml
+	@echo "the site is in .run/site"
 
 # HotMem, the peer that snapshots are exchanged with, in an environment of its own.
 hotmem: $(VENV)/.installed-dev

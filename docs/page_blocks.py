@@ -26,7 +26,7 @@ TOP = Path(__file__).parents[1]
 STAND_INS = TOP / "tests" / "docs" / "stand_ins"
 COLUMNS = "100"
 PORT = "8711"
-FOREIGN = ("pip ", "claude ")
+FOREIGN = ("pip ", "claude ", "make ")
 SERVER_SECONDS_MAX = 60
 _FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r'title="([^"]*)"')

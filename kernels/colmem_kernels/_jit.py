@@ -120,7 +120,7 @@ _COMPILING = threading.RLock()
 
 @cache
 def _announce() -> None:
-    _LOG.info("compiling native code for this machine, once after an installation; some seconds")
+    _LOG.info("compiling native code of what is used for the first time here; it is kept")
 
 
 def kernel(signature: Any, *, fastmath: bool = False, inline: bool = False) -> Callable[[F], F]:
