@@ -20,6 +20,7 @@ class Question:
     id: str
     text: str
     filter: MetaFilter
+    scope: str | None
     relevance: dict[str, int]
     category: int | None
     answer: str | None
@@ -73,6 +74,7 @@ def read_set(folder: Path) -> JudgedSet:
             MetaFilter(reach=Reach.exact(place(line["scope"])))
             if line.get("scope")
             else MetaFilter(),
+            line.get("scope"),
             relevance[line["id"]],
             line.get("meta", {}).get("category"),
             str(line.get("meta", {}).get("answer") or "") or None,

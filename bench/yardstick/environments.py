@@ -24,6 +24,7 @@ PINS: dict[str, tuple[str, ...]] = {
     "lancedb": ("lancedb==0.40.0", "pyarrow==26.0.1", NUMPY),
     "chroma": ("chromadb==1.5.9", NUMPY),
     "hotmem": ("hotmem==0.2.6", NUMPY),
+    "measures": ("ir-measures==0.4.3", NUMPY),
     "plots": ("matplotlib==3.11.2", NUMPY),
 }
 _MARK = "pins.txt"
