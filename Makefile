@@ -38,7 +38,7 @@ imports: $(VENV)/.installed-dev
 	$(BIN)/lint-imports --no-logo
 
 pytest: $(VENV)/.installed-dev hotmem
-	$(BIN)/pytest -q -m "not slow" -W error --ignore=tests/explorer
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow" -W error --ignore=tests/explorer
 
 test-slow: $(VENV)/.installed-dev hotmem
 	$(BIN)/pytest -q -m slow -W error --ignore=tests/explorer
@@ -49,7 +49,6 @@ test-browser: chromium
 	$(BIN)/pytest -q -W error tests/explorer
 
 bench: $(VENV)/.installed-dev
-	$(BIN)/pytest -o addopts=--strict-markers -q bench --benchmark-only
 
 # Every kernel and operation beside the saved figures; bench-save makes those anew.
 bench-compare: $(VENV)/.installed-dev

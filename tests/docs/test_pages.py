@@ -109,6 +109,7 @@ def _check_layout(text: str) -> None:
         store = Path(folder) / "store"
         with colmem.open(store) as engine:
             engine.store(colmem.document("Owls hunt."))
+            engine.store(colmem.document("Long items have passages of some words each. " * 60))
             engine.fetch(query="owls")
         for path in paths:
             assert (store / path.replace("<g>", "0").rstrip("/…")).exists(), path
