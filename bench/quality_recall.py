@@ -4,8 +4,8 @@
 
 Answerable: a set's own questions. Unanswerable: the other sets' questions asked of it, and LoCoMo's
 adversarial category, reported apart. Evidence is the judged document's text (sets of short texts)
-or the known answer (sets that have one); it is looked for in the answer, and in the text of the top
-hits cut to the answer's length. Writes quality_recall.md.
+or the known answer (sets that have one); it is looked for in the answer, and in the texts of the
+first hit and of all top hits, cut to the answer's length. Writes quality_recall.md.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def run(judged: JudgedSet, others: list[JudgedSet], n: int) -> dict[str, Any]:
         def ask(text: str, filter: Any) -> Any:
             return engine.recall(RecallRequest(question=text, filter=filter, limit=10))
 
-        answered, quoted, in_top, chars = 0, [], [], []
+        answered, quoted, in_top, in_first, chars = 0, [], [], [], []
         for question in own:
             answer = ask(question.text, question.filter)
             answered += bool(answer.citations)
@@ -54,10 +54,13 @@ def run(judged: JudgedSet, others: list[JudgedSet], n: int) -> dict[str, Any]:
                 request = FetchRequest(
                     query=question.text, mode="hybrid", filter=question.filter, limit=10
                 )
-                top = "\n".join(hit.text for hit in engine.fetch(request).hits)
-                top = top[: max(len(answer.answer), 1)]
+                hits = engine.fetch(request).hits
+                size = max(len(answer.answer), 1)
+                top = "\n".join(hit.text for hit in hits)[:size]
+                first = hits[0].text[:size]
                 quoted.append(any(text in answer.answer for text in evidence))
                 in_top.append(any(text in top for text in evidence))
+                in_first.append(any(text in first for text in evidence))
                 chars.append(len(answer.answer))
         foreign = [q for other in others for q in chosen.sample(other.questions, n // len(others))]
         refused = sum(not ask(q.text, chosen.choice(own).filter).citations for q in foreign)
@@ -70,6 +73,7 @@ def run(judged: JudgedSet, others: list[JudgedSet], n: int) -> dict[str, Any]:
         }
         if quoted:
             row["evidence in answer"] = round(statistics.fmean(quoted), 3)
+            row["in the top citation"] = round(statistics.fmean(in_first), 3)
             row["evidence in top hits"] = round(statistics.fmean(in_top), 3)
             row["mean chars"] = round(statistics.fmean(chars))
         if adversarial:

@@ -47,6 +47,8 @@ def split_units(text: str) -> list[Span]:
         return []
     if whole.end - whole.start <= WHOLE_CHARS_MAX and "\n" not in text[whole.start : whole.end]:
         return [whole]
+    if whole.end - whole.start <= UNIT_CHARS_MAX and _is_mostly_code(text):
+        return [whole]
     units: list[Span] = []
     for block, is_code in _blocks(text):
         parts = [block] if is_code else _sentences(text, block)
@@ -55,6 +57,12 @@ def split_units(text: str) -> list[Span]:
             if trimmed is not None:
                 units += _cut(text, trimmed)
     return units
+
+
+def _is_mostly_code(text: str) -> bool:
+    """Whether a text is source code: quoted in parts, a short function would say nothing."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    return 3 * sum(bool(_CODE_LINE.search(line)) for line in lines) > 2 * len(lines) > 2
 
 
 def _blocks(text: str) -> Iterator[tuple[Span, bool]]:

@@ -84,3 +84,9 @@ def test_units_are_spans_in_order_that_leave_out_no_word(text: str) -> None:
     if "```" not in text:
         kept = "".join(text[start:end] for start, end in spans)
         assert "".join(kept.split()) == "".join(text.split())
+
+
+def test_a_short_function_is_quoted_whole() -> None:
+    code = 'def rounded(x):\n    """Give the nearest int."""\n\n    n = floor(x)\n\n    return n'
+    assert _units(code) == [code]
+    assert len(_units(code + "\n    # and so on" * 40)) > 1
