@@ -51,10 +51,10 @@ from colmem.index.lexical_files import LexicalDamagedError
 from colmem.index.masks import next_rows
 from colmem.opening import Opened, Options, open_store
 from colmem.ranked import Page, Ranker
-from colmem.schema import RowIds, Vectors
+from colmem.schema import RowIds, Vectors, View
 from colmem.snapshot.hydrate import HydrateReport
 from colmem.snapshot.writer import SnapshotReport
-from colmem.store import Store, StoreReplaced, View, Write, Written
+from colmem.store import Store, StoreReplaced, Write, Written
 from colmem.stored import StoredHead
 
 ENGINE_ID = "colmem"
@@ -418,7 +418,7 @@ class Engine:
         try:
             return answer(opened)
         except LexicalDamagedError:
-            opened.store.distrust_lexical()
+            opened.store.lexical_level.distrust()
         except StoreReplaced:
             self._await_rewrite()
             return self._answered(answer)

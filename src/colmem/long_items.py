@@ -8,6 +8,7 @@ every search is the plain vector index's.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -42,7 +43,8 @@ class LongItems:
     def __init__(
         self, store: Store, folder: Path | None, embed: Callable[[Sequence[str]], Vectors]
     ) -> None:
-        self._store = store
+        # Weak, for the store holds this: a replaced one goes when its last reader has.
+        self._store: Store = weakref.proxy(store)
         self._embed = embed
         self._index = PassageIndex(
             folder, store.dim, read_only=store.read_only, is_exact=store.vectors.is_exact

@@ -19,9 +19,9 @@ from colmem.retrieval.fuse import lexical_bounds, ranked, tail
 from colmem.retrieval.hybrid import Head, Pieces, PieceTable, Sources, rank_head
 from colmem.retrieval.rescore import read_query
 from colmem.retrieval.settings import RankingSettings
-from colmem.schema import Admitted, Candidates, RowIds, Scores, Vectors
+from colmem.schema import Admitted, Candidates, RowIds, Scores, Vectors, View
 from colmem.storage.sql_filter import condition
-from colmem.store import Store, View
+from colmem.store import Store
 
 FIRST_PAGE_ROWS = 24  # a fetch by vector looks so deep at first: a page of 20, and what follows
 
@@ -75,7 +75,7 @@ class Ranker:
 
     def _level(self, mode: FetchMode) -> None:
         if mode is not FetchMode.VECTOR:
-            self._store.lexical_ready()
+            self._store.lexical_level.ready()
         if mode is not FetchMode.KEYWORD and self._store.long_items is not None:
             self._store.long_items.ready()
 

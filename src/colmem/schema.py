@@ -65,6 +65,19 @@ ITEMS = pa.schema(
 )
 
 
+class View(NamedTuple):
+    """The rows of the store at one moment: uint8 (n_rows,), 1 where live."""
+
+    live: Mask
+    n_live: int
+    version: int
+
+    @property
+    def n_rows(self) -> int:
+        """Rows ever used in this generation, forgotten ones included."""
+        return len(self.live)
+
+
 class Candidates(NamedTuple):
     """One leg's answer: rows with their scores, best first, ties in order of storing.
 

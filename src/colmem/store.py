@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -38,15 +39,15 @@ from colmem.index.attributes import Attributes
 from colmem.index.growing import GrowingArray
 from colmem.index.keys import KeyIndex, keys_of_rows
 from colmem.index.lexical import LexicalIndex
-from colmem.index.lexical_files import LexicalDamagedError
 from colmem.index.masks import count_ones
 from colmem.index.pieces import PieceIndex
 from colmem.index.vector import VectorIndex
-from colmem.schema import Admitted, Mask, RowIds, Vectors
+from colmem.lexical_level import LexicalLevel
+from colmem.schema import Admitted, RowIds, Vectors, View
 from colmem.storage import resident
 from colmem.storage.rowlog import Forget, Put, RowLog
 from colmem.storage.table import Table
-from colmem.stored import StoredHead, StoredItem
+from colmem.stored import Columns, StoredHead, StoredItem
 
 if TYPE_CHECKING:
     from colmem.long_items import LongItems
@@ -55,23 +56,7 @@ FLUSH_ROWS = 20_000  # rows the table may lag behind the log before it is brough
 FLUSH_ROWS_MAX = 100_000  # and before writes wait for that
 MASKS_MAX = 16  # filter masks remembered, one byte a row each
 RECENT_ROWS_MAX = 2 * FLUSH_ROWS  # written rows kept in columns until the table has them
-LEXICAL_BATCH_ROWS = 5_000
 RESIDENT_TAIL_ROWS = 50_000  # rows replayed at open before the resident file is written anew
-_NOT_LEVEL = -1
-STALE_LEXICAL_SHARE = 0.3  # forgotten documents that may still count in the lexical statistics
-
-
-class View(NamedTuple):
-    """The rows of the store at one moment: uint8 (n_rows,), 1 where live."""
-
-    live: Mask
-    n_live: int
-    version: int
-
-    @property
-    def n_rows(self) -> int:
-        """Rows ever used in this generation, forgotten ones included."""
-        return len(self.live)
 
 
 Pieces = tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]]  # flat ids, (n + 1,) offsets
@@ -169,14 +154,12 @@ class Store:
         self._write_lock = threading.RLock()
         self._queue_lock = threading.Lock()
         self._queue: list[Write] = []
-        self._lexical_lock = threading.Lock()
         self._masks: dict[tuple[int, bytes], Admitted] = {}
         for name in ("vectors", "rows", "lexical"):
             if folder is not None and not read_only:
                 self._part(name).mkdir(parents=True, exist_ok=True)
         self._pieces_of = pieces_of
         self.view = View(np.empty(0, np.uint8), 0, 0)
-        self._lexical_gone: list[int] = []
         self._table_lock = threading.Lock()
         self._background = ThreadPoolExecutor(1, "colmem-table")
         self._flushing: Future[None] | None = None
@@ -192,14 +175,11 @@ class Store:
         )
         lexical = self._path("lexical")
         self.lexical = LexicalIndex(lexical, read_only=read_only, threads=threads)
-        self._lexical_fed = min(self.lexical.watermark, self.view.n_rows)
-        if self.lexical.watermark > self.view.n_rows:
-            self.lexical.clear()
-            self._lexical_fed = 0
-        self._lexical_level = self._lexical_fed
-        self._lexical_failed = False
-        self._feeder = ThreadPoolExecutor(1, "colmem-lexical")
-        self._feeding: Future[None] | None = None
+        # Weak, so that a replaced generation goes, with its files, when its last reader has.
+        rows = weakref.proxy(self)
+        self.lexical_level = LexicalLevel(
+            self.lexical, lambda: rows.view, lambda at: rows.read(at), self._lexical_gone
+        )
 
     @property
     def table(self) -> Table:
@@ -275,27 +255,6 @@ class Store:
     def record_bytes(self, first: int, last: int) -> npt.NDArray[np.uint32]:
         """Sizes of the stored forms of rows ``first`` to ``last``: uint32 (last - first,)."""
         return self._lengths.values(last)[first:]
-
-    def lexical_ready(self) -> None:
-        """Bring the lexical index level with the rows: what was stored before is found after."""
-        view = self.view
-        if self._lexical_level == view.n_rows and not self._lexical_gone:
-            return
-        self._await_feeder()
-        with self._lexical_lock:
-            problem = self._bring_lexical_level()
-            if problem and self.lexical.is_damaged():
-                problem = self._bring_lexical_level()  # which now builds it anew
-        if problem:
-            raise Unavailable(
-                f"{problem}; nothing is lost, free some space or check the disk, then call again"
-            )
-
-    def distrust_lexical(self) -> None:
-        """Have the lexical index, whose files cannot be read, built anew at the next read."""
-        with self._lexical_lock:
-            self._lexical_failed = True
-            self._lexical_level = _NOT_LEVEL
 
     # Writing.
 
@@ -399,7 +358,7 @@ class Store:
                         rows += [stored.from_bytes(blob) for is_alive, blob in held if is_alive]
                 n_pending = len(rows) + sum(batch.num_rows for batch in batches)
                 if n_pending >= FLUSH_ROWS or at == end:
-                    batches += [stored.to_batch(rows)] if rows else []
+                    batches += [stored.to_batch(stored.columns_of(rows))] if rows else []
                     forgotten = np.concatenate(gone)
                     self.table.apply(batches, forgotten, (self.generation, at, n_rows))
                     rows, batches, gone = [], [], []
@@ -469,7 +428,7 @@ class Store:
                     self._bring_level(problems)
             finally:
                 self._background.shutdown()
-                self._feeder.shutdown()
+                self.lexical_level.close()
                 self.lexical.close()
                 self.vectors.close()
                 if self.long_items is not None:
@@ -487,7 +446,12 @@ class Store:
 
     def _bring_level(self, problems: list[Exception]) -> None:
         """Bring everything derived level; what fails is added to the problems."""
-        steps = [self.lexical_ready, self.flush_table, self.table.checkpoint, self.vectors.flush]
+        steps = [
+            self.lexical_level.ready,
+            self.flush_table,
+            self.table.checkpoint,
+            self.vectors.flush,
+        ]
         if self.long_items is not None:
             steps.append(self.long_items.flush)
         if self._changed:
@@ -541,7 +505,7 @@ class Store:
             if n_piece_ids
             else None
         )
-        self._lexical_gone = list(header.get("lexical_gone", []))
+        self._lexical_gone: list[int] = list(header.get("lexical_gone", []))
         self._changed = saved is None
         self._replayed_rows = 0
         live = self._live.values()
@@ -560,7 +524,7 @@ class Store:
                 self._forget_rows(gone)
             else:
                 items = [stored.from_bytes(blob) for blob in frame.blobs]
-                self._add_rows(items, frame)
+                self._add_rows(items, stored.columns_of(items), frame)
                 self._replayed_rows += len(items)
         if applied > self.log.length:
             raise CorruptStore(
@@ -577,7 +541,8 @@ class Store:
         for job, at in zip(jobs, picked, strict=True):
             job.embed_missing(at)
         vectors = np.concatenate([job.vectors[at] for job, at in zip(jobs, picked, strict=True)])
-        batch = stored.to_batch(rows) if any(job.is_bulk for job in jobs) else None
+        columns = stored.columns_of(rows)
+        batch = stored.to_batch(columns) if any(job.is_bulk for job in jobs) else None
         start = self.log.length
         try:
             self.vectors.append(np.ascontiguousarray(vectors, np.float32), sync=True)
@@ -590,12 +555,12 @@ class Store:
                 self.pieces.discard(view.n_rows)
             raise
         self.vectors.publish(view.n_rows + len(rows))
-        self._add_rows(rows, put)
+        self._add_rows(rows, columns, put)
         if batch is not None:
             n_recent = sum(recent.batch.num_rows for recent in list(self._recent.values()))
             if self._table is not None and n_recent < RECENT_ROWS_MAX:
                 self._recent[start] = _Recent(batch, put._replace(blobs=[]))
-            self._feed_soon(batch, rows[0].row)
+            self.lexical_level.feed_soon(batch, rows[0].row)
         self._flush_when_due()
 
     def _choose(
@@ -683,18 +648,19 @@ class Store:
         if self.is_replaced:
             raise StoreReplaced
 
-    def _add_rows(self, rows: Sequence[StoredItem], put: Put) -> None:
+    def _add_rows(self, rows: Sequence[StoredItem], columns: Columns, put: Put) -> None:
         """Make written rows resident, then visible."""
         self._changed = True
         first = self.view.n_rows
         self._offsets.append(put.offsets)
         self._lengths.append(put.lengths)
-        self._seqs.append([row.seq for row in rows])
-        self.attributes.append(rows)
+        self._seqs.append(columns["seq"])
+        self.attributes.append(columns)
+        ids, fingerprints = columns["id"], columns["fingerprint"]
         keys, at = keys_of_rows(
-            [row.id for row in rows],
-            [row.content_hash for row in rows],
-            [row.own_fingerprint for row in rows],
+            ids,
+            columns["content_hash"],
+            [id if held is None else held for id, held in zip(ids, fingerprints, strict=True)],
         )
         self.keys.add(keys, first + at, self.view.live)
         if self.pieces is not None and self.pieces.n_rows < first + len(rows):
@@ -750,7 +716,7 @@ class Store:
         live = self._live.values().copy()
         live[rows] = 0
         self._live = GrowingArray(np.uint8, live)
-        self._lexical_gone.extend(rows.tolist())
+        self._lexical_gone.extend(rows.tolist())  # which the lexical level takes out of its index
         if self.pieces is not None:
             self.pieces.forget(rows)
 
@@ -770,82 +736,11 @@ class Store:
         except msgspec.MsgspecError as error:
             raise self._damaged_item(error) from error
 
-    def _bring_lexical_level(self) -> str:
-        """Feed and commit what the index lacks; says what failed, or nothing.
-
-        A second failure in a row is taken for damage, and the index is built anew. The error itself
-        is not passed on: it would keep a failed writer, and that writer's lock, alive.
-        """
-        view = self.view
-        # Writers only ever add at the end, so the first n are ours.
-        gone = self._lexical_gone[:]
-        if self._lexical_level == view.n_rows and not gone:
-            return ""
-        try:
-            if self._lexical_failed:
-                self._clear_lexical()
-            self._feed_lexical(view)
-            if gone:
-                self.lexical.delete(np.array(gone, np.int64))
-            self.lexical.commit(view.n_rows)
-            self._lexical_level = view.n_rows
-            del self._lexical_gone[: len(gone)]
-            if gone and self.lexical.deleted_share > STALE_LEXICAL_SHARE:
-                self._clear_lexical()
-                self._feed_lexical(view)
-                self.lexical.commit(view.n_rows)
-        except (LexicalDamagedError, OSError) as error:
-            self._lexical_is_behind()
-            return str(error)
-        self._lexical_failed = False
-        return ""
-
-    def _clear_lexical(self) -> None:
-        self._lexical_fed = 0
-        self.lexical.clear()
-
-    def _lexical_is_behind(self) -> None:
-        """After a failure the index is what its last commit made it."""
-        self._lexical_failed = True
-        self._lexical_fed = min(self._lexical_fed, self.lexical.watermark)
-        self._lexical_level = _NOT_LEVEL
-
     def _damaged_item(self, error: Exception) -> CorruptStore:
         return CorruptStore(
             f"{self.log.path} holds an item that cannot be read ({error}); run `colmem check "
             "--repair` to rebuild the log from the table"
         )
-
-    def _feed_lexical(self, view: View) -> None:
-        """Give the lexical index the live rows it has not been given, in batches."""
-        while self._lexical_fed < view.n_rows:
-            end = min(self._lexical_fed + LEXICAL_BATCH_ROWS, view.n_rows)
-            rows = self._lexical_fed + np.flatnonzero(view.live[self._lexical_fed : end])
-            if len(rows):
-                self.lexical.add(stored.to_batch(self.read(rows)))
-            self._lexical_fed = end
-
-    def _feed_soon(self, batch: pa.RecordBatch, first_row: int) -> None:
-        """Have rows of a bulk write fed while the next ones come; one batch at a time."""
-        self._await_feeder()
-        self._feeding = self._feeder.submit(self._feed_batch, batch, first_row)
-
-    def _await_feeder(self) -> None:
-        feeding = self._feeding
-        if feeding is not None:
-            wait([feeding])
-
-    def _feed_batch(self, batch: pa.RecordBatch, first_row: int) -> None:
-        """Feed rows, when all before them were fed."""
-        with self._lexical_lock:
-            if self._lexical_fed != first_row:
-                return
-            try:
-                self.lexical.add(batch)
-                self._lexical_fed = first_row + batch.num_rows
-            except Exception:  # noqa: BLE001 - as said below, and a thread has nobody to tell
-                # The rows are stored; the next ranked read tries again, and says what is wrong.
-                self._lexical_is_behind()
 
 
 def _name(row: StoredItem) -> str:

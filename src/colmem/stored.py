@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -89,6 +90,10 @@ class StoredItem(msgspec.Struct, array_like=True, gc=False):
     def is_foreign(self) -> bool:
         """Whether it is another system's record, told apart by content hash, not by fingerprint."""
         return not self.content_hash.startswith(self.own_fingerprint)
+
+
+Columns = dict[str, list[Any]]
+"""Values of rows by the name of their field."""
 
 
 class StoredHead(msgspec.Struct, array_like=True, gc=False):
@@ -216,19 +221,31 @@ def head_from_bytes(data: bytes) -> StoredHead:
     return head
 
 
-def to_batch(rows: Sequence[StoredItem]) -> pa.RecordBatch:
-    """Rows as an Arrow batch of schema.ITEMS."""
-    arrays = [_array(list(map(get, rows)), type) for get, type in _COLUMNS]
+def columns_of(rows: Sequence[StoredItem]) -> Columns:
+    """The values of rows, field by field."""
+    return {name: list(map(get, rows)) for name, get in _GETTERS.items()}
+
+
+def to_batch(columns: Columns) -> pa.RecordBatch:
+    """Columns as an Arrow batch of schema.ITEMS."""
+    arrays = [_array(columns[field.name], field.type) for field in ITEMS]
     return pa.RecordBatch.from_arrays(arrays, schema=ITEMS)
 
 
-_COLUMNS = [(attrgetter(field.name), field.type) for field in ITEMS]
+def is_one_value(values: Sequence[object]) -> bool:
+    """Whether all values are equal, and there are any."""
+    return bool(values) and values[0] == values[-1] and values.count(values[0]) == len(values)
 
 
-def _array(values: list[object], type: pa.DataType) -> pa.Array:
-    if values and values[0] is None and values.count(None) == len(values):
+_GETTERS = {field.name: attrgetter(field.name) for field in ITEMS}
+
+
+def _array(values: list[Any], type: pa.DataType) -> pa.Array:
+    if not is_one_value(values) or values[0] == 0:  # which may have either sign
+        return pa.array(values, type)
+    if values[0] is None:
         return pa.nulls(len(values), type)
-    return pa.array(values, type)
+    return pa.repeat(pa.scalar(values[0], type), len(values))
 
 
 def from_batch(batch: pa.RecordBatch) -> list[StoredItem]:

@@ -66,7 +66,7 @@ def test_d18_a_keyword_page_is_full_though_better_items_were_just_forgotten(
     with colmem.open(":memory:") as engine:
         fill(engine, 60, 20)
         best = engine.fetch(query=QUERY, mode="keyword", limit=30).hits
-        monkeypatch.setattr(engine._opened.store, "lexical_ready", lambda: None)
+        monkeypatch.setattr(engine._opened.store.lexical_level, "ready", lambda: None)
         engine.forget(ids=[hit.id for hit in best])
         rest = [hit.id for hit in fetched(engine, 4, query=QUERY, mode="keyword")]
         assert len(rest) == 30

@@ -8,12 +8,12 @@ import pytest
 
 import colmem
 from agreement import assert_agreement
-from colmem import bulk
+from colmem import bulk, lexical_level
 from colmem import store as store_module
 from samples import WORD, make
 
 SIZES = [0, 1, 999, 1_000, 1_001]
-BORDERS = [bulk.BATCH_ROWS, store_module.LEXICAL_BATCH_ROWS, store_module.FLUSH_ROWS, 4_096]
+BORDERS = [bulk.BATCH_ROWS, lexical_level.BATCH_ROWS, store_module.FLUSH_ROWS, 4_096]
 
 
 def survives_restart(store_path: Path, n: int) -> None:
@@ -41,7 +41,7 @@ def test_d03_a_restart_keeps_any_number_around_a_batch(
 ) -> None:
     monkeypatch.setattr(store_module, "FLUSH_ROWS", 64)
     monkeypatch.setattr(store_module, "FLUSH_ROWS_MAX", 128)
-    monkeypatch.setattr(store_module, "LEXICAL_BATCH_ROWS", 128)
+    monkeypatch.setattr(lexical_level, "BATCH_ROWS", 128)
     survives_restart(store_path, 128 + by)
 
 

@@ -1,7 +1,9 @@
 """Bulk in and out, SQL and upkeep: ingest, ingest_arrow, to_arrow, sql, check, compact, reembed."""
 
+import gc
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -462,6 +464,20 @@ def test_compaction_keeps_ids_order_cursors_and_answers(engine: Any) -> None:
     stats = engine.stats()
     assert (stats["items"], stats["rows"], stats["forgotten_rows"]) == (55, 55, 0)
     assert engine.check().problems == []
+
+
+def test_compaction_lets_go_of_the_generation_it_replaced(store_path: Path) -> None:
+    with colmem.open(store_path) as engine:
+        engine.store_many(make(50))
+        engine.fetch(query="owl")
+        replaced = weakref.ref(engine._opened.store)
+        engine.forget(ids=[hit.id for hit in engine.list(limit=10).items])
+        gc.disable()  # its files and memory go at once, not when a collection happens to run
+        try:
+            engine.compact()
+            assert replaced() is None
+        finally:
+            gc.enable()
 
 
 def test_reads_go_on_while_a_store_is_reembedded(store_path: Path) -> None:

@@ -21,7 +21,7 @@ NOW_S = 1_700_000_000
 
 def check_filters_agree(held: Sequence[StoreItem], wanted: Sequence[MetaFilter]) -> None:
     rows = _rows(held)
-    batch = stored.to_batch(rows)
+    batch = stored.to_batch(stored.columns_of(rows))
     table = Table(None)
     lexical = LexicalIndex(None)
     attributes = Attributes()
@@ -29,7 +29,7 @@ def check_filters_agree(held: Sequence[StoreItem], wanted: Sequence[MetaFilter])
         table.apply([batch], np.empty(0, np.int64), (0, 0, len(rows)))
         lexical.add(batch)
         lexical.commit(len(rows))
-        attributes.append(rows)
+        attributes.append(stored.columns_of(rows))
         for filter in wanted:
             truth = [i for i, item in enumerate(held) if filter.matches(item.kind, item.meta)]
             mask = np.ones(len(rows), np.uint8)
@@ -85,12 +85,12 @@ def test_expired_items_are_left_out_by_every_form() -> None:
     rows = _rows(held)
     for row, expires in zip(rows, (None, NOW_S - 1, NOW_S, NOW_S + 1), strict=True):
         row.expires_s = expires
-    batch = stored.to_batch(rows)
+    batch = stored.to_batch(stored.columns_of(rows))
     table, lexical, attributes = Table(None), LexicalIndex(None), Attributes()
     table.apply([batch], np.empty(0, np.int64), (0, 0, 4))
     lexical.add(batch)
     lexical.commit(4)
-    attributes.append(rows)
+    attributes.append(stored.columns_of(rows))
     mask = np.ones(4, np.uint8)
     assert attributes.keep_unexpired(mask, NOW_S)
     assert np.flatnonzero(mask).tolist() == [0, 3]

@@ -49,7 +49,7 @@ def test_a_ranked_read_admits_what_the_filter_matches(
     index = LexicalIndex(None)
     try:
         for first, last in pairwise(cuts):
-            index.add(stored.to_batch(rows[first:last]))
+            index.add(stored.to_batch(stored.columns_of(rows[first:last])))
             index.commit(last)
         index.delete(np.flatnonzero(gone))
         index.commit(len(rows))

@@ -25,6 +25,7 @@ from hypothesis.stateful import (
 )
 
 import colmem
+from colmem import lexical_level
 from colmem import store as store_module
 from colmem.contract import Facet, MetaFilter, Reach, StoreItem, encode
 from colmem.reference import ReferenceEngine
@@ -39,7 +40,7 @@ EVERYTHING = 10_000
 def _tiny_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "FLUSH_ROWS", 5)
     monkeypatch.setattr(store_module, "FLUSH_ROWS_MAX", 20)
-    monkeypatch.setattr(store_module, "LEXICAL_BATCH_ROWS", 3)
+    monkeypatch.setattr(lexical_level, "BATCH_ROWS", 3)
     monkeypatch.setattr(store_module, "MASKS_MAX", 2)
 
 

@@ -15,7 +15,8 @@ from colmem.explaining.filters import clause_of, clauses_of
 from colmem.explaining.watched import Watched
 from colmem.explanation import Reason, Refusal, WhyNot
 from colmem.opening import Opened
-from colmem.store import Store, View
+from colmem.schema import View
+from colmem.store import Store
 from colmem.stored import StoredHead, StoredItem
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from colmem.contract import FetchMode, FetchRequest, MetaFilter
 from colmem.explanation import FilterPlan
 from colmem.opening import Opened
-from colmem.store import View
+from colmem.schema import View
 
 
 def filter_plan(opened: Opened, request: FetchRequest, view: View) -> FilterPlan:

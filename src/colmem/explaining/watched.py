@@ -16,8 +16,7 @@ from colmem.opening import Opened
 from colmem.ranked import Legs, Ranker
 from colmem.retrieval.fuse import lexical_bounds
 from colmem.retrieval.hybrid import Head
-from colmem.schema import Admitted, Candidates, RowIds, Vectors
-from colmem.store import View
+from colmem.schema import Admitted, Candidates, RowIds, Vectors, View
 from colmem.stored import StoredItem
 
 

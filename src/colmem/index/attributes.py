@@ -7,7 +7,8 @@ of rows they may see, below which nothing ever changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from colmem.contract import Facet, MetaFilter, Namespace, SourceKind, Timestamp, path_prefix
 from colmem.index.growing import Dictionary, GrowingArray
 from colmem.schema import Mask, RowIds
-from colmem.stored import StoredItem
+from colmem.stored import Columns, is_one_value
 from colmem_kernels import columns as kernels
 
 TURNS_REACH_ROWS = 64  # how far off in order of storing the next turn is looked for
@@ -70,10 +71,10 @@ class Attributes:
         self._expires_s = GrowingArray(np.int64)
         self._has_expiry = False
 
-    def append(self, items: Sequence[StoredItem]) -> None:
+    def append(self, columns: Columns) -> None:
         """Add the rows that follow, in row order."""
         for name in _CODED_FIELDS:
-            values = [getattr(item, name) for item in items]
+            values = columns[name]
             if name == "namespace":
                 values = [value or "root" for value in values]
             self._codes[name].append(self._values[name].encode(values))
@@ -81,19 +82,18 @@ class Attributes:
                 parents = [None if v is None else _parent(v) for v in values]
                 key = f"{name}/parent"
                 self._codes[key].append(self._values[key].encode(parents))
-        turns = [_turns_key(item.turn_first, item.turn_last) for item in items]
+        turns = list(map(_turns_key, columns["turn_first"], columns["turn_last"]))
         self._codes["turns"].append(self._values["turns"].encode(turns))
-        tags = [tag for item in items for tag in item.tags]
-        self._tag_codes.append(self._values["tags"].encode(tags))
-        ends = np.cumsum([len(item.tags) for item in items]) + self._tag_offsets.values()[-1]
+        tags = columns["tags"]
+        self._tag_codes.append(self._values["tags"].encode(list(chain.from_iterable(tags))))
+        ends = np.cumsum(list(map(len, tags))) + self._tag_offsets.values()[-1]
         self._tag_offsets.append(ends)
-        seconds = [_UNSET if item.observed_s is None else item.observed_s for item in items]
-        self._observed_s.append(seconds)
-        self._observed_ns.append([item.observed_ns or 0 for item in items])
-        expires = [NEVER if item.expires_s is None else item.expires_s for item in items]
+        self._observed_s.append(_numbers(columns["observed_s"], _UNSET))
+        self._observed_ns.append(_numbers(columns["observed_ns"], 0))
+        expires = _numbers(columns["expires_s"], NEVER)
         self._expires_s.append(expires)
-        self._has_expiry = self._has_expiry or any(e != NEVER for e in expires)
-        self.n_rows += len(items)
+        self._has_expiry = self._has_expiry or bool((expires != NEVER).any())
+        self.n_rows += len(tags)
 
     def keep_unexpired(self, mask: Mask, now_s: int) -> bool:
         """Clear the rows of a mask whose time to live has passed; says whether any could have."""
@@ -290,6 +290,12 @@ class Attributes:
             0 if before is None else before.nanos,
             mask,
         )
+
+
+def _numbers(values: list[int | None], missing: int) -> npt.NDArray[np.int64]:
+    if is_one_value(values):
+        return np.full(len(values), missing if values[0] is None else values[0], np.int64)
+    return np.array([missing if value is None else value for value in values], np.int64)
 
 
 def _parent(path: str) -> str | None:

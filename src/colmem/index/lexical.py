@@ -25,6 +25,7 @@ from tantivy import (
     Query,
     Schema,
     SchemaBuilder,
+    Searcher,
     TextAnalyzerBuilder,
     Tokenizer,
 )
@@ -40,6 +41,7 @@ from colmem.index.lexical_files import (
     empty,
     linked_copy,
     read_state,
+    segments_of,
     write_state,
 )
 from colmem.index.lexical_filter import (
@@ -56,8 +58,10 @@ from colmem.index.lexical_rank import (
     NO_CANDIDATES,
     QUERY_TERMS_MAX,
     ROW_FIELD,
+    Segment,
     View,
     best,
+    look_at,
     rarest,
     rows_of,
 )
@@ -106,6 +110,7 @@ class LexicalIndex:
         del threads  # of the engine; indexing takes one beside the caller's
         self._writer: IndexWriter | None = None
         self._overlay: tempfile.TemporaryDirectory[str] | None = None
+        self._known: dict[str, Segment] = {}  # of the segments on disk, by name
         self._expires_first: int | None = None  # the earliest time at which any item expires
         self._schema = _schema()
         self._folder = folder
@@ -180,9 +185,9 @@ class LexicalIndex:
             opstamp = writer.commit()
         self._n_pending = 0
         self.watermark = watermark
-        if self._folder is not None:
-            write_state(self._folder, State(opstamp, watermark))
         self._refresh()
+        if self._folder is not None:
+            write_state(self._folder, State(opstamp, watermark, self._known))
 
     def clear(self) -> None:
         """Start anew with nothing in it and watermark 0; reads see the old state until a commit."""
@@ -340,13 +345,20 @@ class LexicalIndex:
             state = read_state(self._folder)
             if state is None:
                 empty(self._folder)
-                write_state(self._folder, State(_NEVER_COMMITTED, 0))
+                write_state(self._folder, State(_NEVER_COMMITTED, 0, {}))
             elif state.opstamp != _NEVER_COMMITTED:
                 check_files(self._folder)
+            self._known = (
+                {}
+                if state is None
+                else {name: Segment(*held) for name, held in state.segments.items()}
+            )
         with damage_as_error("opening it"):
             path = None if self._folder is None else str(self._folder)
-            # Sorted, so that within a segment the order of documents is the order of storing.
-            self._index = Index(self._schema, path=path, sort_by_field=ROW_FIELD)
+            # Rows come in order of storing, and only a merge on disk mixes them: what the segments
+            # are like is known there. In memory it cannot be found out, so they are sorted.
+            order = ROW_FIELD if path is None else None
+            self._index = Index(self._schema, path=path, sort_by_field=order)
             self._index.config_reader("manual")
             self._index.register_tokenizer(
                 _TOKENIZER, TextAnalyzerBuilder(Tokenizer.whitespace()).build()
@@ -373,11 +385,28 @@ class LexicalIndex:
         return int(hits[0][0]) if hits else None
 
     def _refresh(self) -> None:
-        self._index.reload()
-        searcher = self._index.searcher()
-        firsts = [DocAddress(segment, 0) for segment in range(searcher.num_segments)]
-        segment_rows = rows_of(searcher, firsts).tolist()
-        self._view = View(searcher, searcher.num_docs, segment_rows)
+        if self._folder is None:
+            self._index.reload()
+            searcher = self._index.searcher()
+            firsts = [DocAddress(segment, 0) for segment in range(searcher.num_segments)]
+            segments = [Segment(row, True) for row in rows_of(searcher, firsts).tolist()]
+        else:
+            searcher, segments = self._searcher_and_segments(self._folder)
+        self._view = View(searcher, searcher.num_docs, segments)
+
+    def _searcher_and_segments(self, folder: Path) -> tuple[Searcher, list[Segment]]:
+        """The committed state, at a moment when no merge replaced its segments meanwhile."""
+        while True:
+            held = segments_of(folder)
+            self._index.reload()
+            searcher = self._index.searcher()
+            if held == segments_of(folder):
+                break
+        for at, (name, n_docs) in enumerate(held):
+            if name not in self._known:
+                self._known[name] = look_at(searcher, at, n_docs)
+        self._known = {name: self._known[name] for name, _ in held}
+        return searcher, list(self._known.values())
 
     @contextmanager
     def _writing(self) -> Iterator[IndexWriter]:

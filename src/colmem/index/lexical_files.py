@@ -7,7 +7,7 @@ import os
 import shutil
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -17,7 +17,7 @@ import msgspec
 from colmem.files import fsync_folder
 from colmem.index.analyser import ANALYSER_VERSION
 
-LAYOUT_VERSION: Final = 1
+LAYOUT_VERSION: Final = 2
 """Of the fields and their terms; an index of another layout is made anew."""
 
 _STATE_FILE: Final = "colmem.json"
@@ -34,14 +34,20 @@ class LexicalDamagedError(Exception):
 
 
 class State(NamedTuple):
-    """What the state file says: how far the commit of an opstamp goes."""
+    """What the state file says.
+
+    How far the commit of an opstamp goes, and of some segments, by name, the first row and whether
+    rows ascend.
+    """
 
     opstamp: int
     watermark: int
+    segments: Mapping[str, tuple[int, bool]]
 
 
 class _Segment(msgspec.Struct):
     segment_id: str
+    max_doc: int
 
 
 class _Meta(msgspec.Struct):
@@ -72,8 +78,12 @@ def read_state(folder: Path) -> State | None:
         held = json.loads((folder / _STATE_FILE).read_bytes())
         if (held["layout"], held["analyser"]) != (LAYOUT_VERSION, ANALYSER_VERSION):
             return None
-        return State(int(held["opstamp"]), int(held["watermark"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        segments = {
+            name: (int(first), is_ascending is True)
+            for name, (first, is_ascending) in held["segments"].items()
+        }
+        return State(int(held["opstamp"]), int(held["watermark"]), segments)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
@@ -92,6 +102,11 @@ def write_state(folder: Path, state: State) -> None:
 def committed_opstamp(folder: Path) -> int:
     """The opstamp of tantivy's last commit."""
     return _read_meta(folder).opstamp
+
+
+def segments_of(folder: Path) -> list[tuple[str, int]]:
+    """Names of the committed segments, in tantivy's order, with the documents each ever held."""
+    return [(segment.segment_id, segment.max_doc) for segment in _read_meta(folder).segments]
 
 
 def empty(folder: Path) -> None:

@@ -2,7 +2,8 @@
 
 An item gets a few terms in the field ``meta``; a filter becomes a conjunction of such terms (and
 two ranges for time), so that the ranked search never visits an item the filter does not admit. The
-value of a term is a digest of 96 bits, so a value may be empty, hold spaces or be of any length.
+value of a term is a digest of 96 bits, so a value may be empty, hold spaces or be of any length; a
+short plain one stands for itself.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ NANOS_FIELD: Final = "observed_ns"
 EXPIRES_FIELD: Final = "expires_s"
 
 _DIGEST_BYTES: Final = 12
+_PLAIN_CHARS: Final = 24
+"""A value up to so long stands as it is: made faster, and names that begin alike share space."""
 _SLASH: Final = ord("/")
 _TERM_SET_MIN: Final = 64
 _CACHED_VALUES: Final = 1 << 14
@@ -51,15 +54,25 @@ _NODE, _BELOW, _TAG, _TURNS = "N", "n", "g", "T"
 
 
 def _term(prefix: str, value: str) -> str:
-    digest = blake2b(value.encode(), digest_size=_DIGEST_BYTES).digest()
-    return prefix + urlsafe_b64encode(digest).decode()
+    is_short = 0 < len(value) <= _PLAIN_CHARS
+    if is_short and value.isascii() and value.isprintable() and " " not in value:
+        return f"{prefix}={value}"  # no digest holds this sign
+    return _digest_term(prefix, value)
+
+
+@lru_cache(maxsize=_CACHED_VALUES)
+def _digest_term(prefix: str, value: str) -> str:
+    return _digested(prefix, blake2b(value.encode(), digest_size=_DIGEST_BYTES))
+
+
+def _digested(prefix: str, digest: blake2b) -> str:
+    return prefix + urlsafe_b64encode(digest.digest()).decode()
 
 
 EVERY_ITEM_TERM: Final = _term(_BELOW, "")
 """Every item lies below the root, so this term counts all, the deleted included."""
 
 
-@lru_cache(maxsize=_CACHED_VALUES)
 def _exact_terms(prefix: str, value: str) -> str:
     return _term(prefix, value) + " "
 
@@ -87,7 +100,9 @@ def _deep_path_terms(prefix: str, held: str) -> str:
         digest.update(data[start:end])
         start = end
         if not data.endswith(b"/", 0, end):
-            terms.append(f"{prefix}{urlsafe_b64encode(digest.digest()).decode()} ")
+            is_short = end <= _PLAIN_CHARS
+            term = _term(prefix, data[:end].decode()) if is_short else _digested(prefix, digest)
+            terms.append(f"{term} ")
     return "".join(terms)
 
 
@@ -147,9 +162,12 @@ def _tag_terms(column: pa.Array) -> str | list[str]:
         return ""
     coded = flat.dictionary_encode()
     terms = [_exact_terms(_TAG, tag) for tag in coded.dictionary.to_pylist()]
-    held = [terms[code] for code in coded.indices.to_pylist()]
-    ends = np.cumsum(column.value_lengths().to_numpy()).tolist()
-    return ["".join(dict.fromkeys(held[start:end])) for start, end in pairwise([0, *ends])]
+    codes = coded.indices.to_numpy()
+    text = "".join([terms[code] for code in codes.tolist()])
+    ends = np.append(0, np.cumsum(np.array(list(map(len, terms)))[codes]))
+    lengths = column.value_lengths().to_numpy()
+    bounds = ends[np.append(0, np.cumsum(lengths))].tolist()
+    return [text[start:end] for start, end in pairwise(bounds)]
 
 
 def filter_queries(schema: Schema, filter: MetaFilter) -> list[Query]:

@@ -15,20 +15,26 @@ QUERY_TERMS_MAX: Final = 256
 """Distinct terms of a query that are searched for: those held by the fewest items."""
 
 _OVERFETCH_FACTOR: Final = 2
+_LOOK_DOCS: Final = 50_000
+NO_ROW: Final = int(np.iinfo(np.int64).max)
 
 Term = tuple[str, str, float]
 """A field, a term in it and its weight."""
 
 
-class View(NamedTuple):
-    """A committed state of the index, and what is known about it as a whole.
+class Segment(NamedTuple):
+    """What is known of a segment's rows: the least, and whether they ascend."""
 
-    segment_rows : the first row of each segment; within a segment rows ascend
-    """
+    first_row: int
+    is_ascending: bool
+
+
+class View(NamedTuple):
+    """A committed state of the index, and what is known about it as a whole."""
 
     searcher: Searcher
     n_docs: int
-    segment_rows: list[int]
+    segments: list[Segment]
 
 
 NO_CANDIDATES: Final = Candidates(np.empty(0, np.int64), np.empty(0, np.float32))
@@ -46,14 +52,25 @@ def rows_of(searcher: Searcher, addresses: Sequence[DocAddress]) -> RowIds:
     return np.array(searcher.fast_field_values(ROW_FIELD, list(addresses)), np.int64)
 
 
+def look_at(searcher: Searcher, segment: int, n_docs: int) -> Segment:
+    """Read the rows of a segment of so many documents, the deleted included."""
+    least, last, is_ascending = NO_ROW, -1, True
+    for start in range(0, n_docs, _LOOK_DOCS):
+        places = range(start, min(start + _LOOK_DOCS, n_docs))
+        rows = rows_of(searcher, [DocAddress(segment, place) for place in places])
+        is_ascending &= bool(rows[0] > last and (rows[1:] > rows[:-1]).all())
+        least, last = min(least, int(rows.min())), int(rows[-1])
+    return Segment(least, is_ascending)
+
+
 def best(view: View, query: Query, k: int) -> Candidates:
     """The k best hits, equal scores by row.
 
-    Tantivy breaks ties by segment, then by position in it; positions are in order of storing, but
-    segments are in order of size. So hits are fetched until none of the score at the last place
-    that is still unseen can have a smaller row.
+    Tantivy breaks ties by segment, then by position in it; positions are in order of storing
+    unless segments were merged, but segments are in order of size. So hits are fetched until none
+    of the score at the last place that is still unseen can have a smaller row.
     """
-    is_one_segment = len(view.segment_rows) == 1
+    is_one_segment = len(view.segments) == 1 and view.segments[0].is_ascending
     # One more than wanted: mostly it scores less than the last, and no tie is open.
     limit = min(k if is_one_segment else k + 1, view.n_docs)
     while True:
@@ -82,5 +99,6 @@ def _ties_unseen(view: View, last_segment: int, rows: RowIds, scores: Scores, k:
     is_tied = scores == scores[-1]
     n_kept = k - int(np.count_nonzero(~is_tied))
     last_kept = np.partition(rows[is_tied], n_kept - 1)[n_kept - 1]
-    unseen = [int(rows[-1]), *view.segment_rows[last_segment + 1 :]]
-    return bool(last_kept > min(unseen))
+    here, *later = view.segments[last_segment:]
+    unseen = int(rows[-1]) if here.is_ascending else here.first_row
+    return bool(last_kept > min([unseen, *(segment.first_row for segment in later)]))

@@ -165,7 +165,7 @@ def foreign_item(record: Record) -> StoreItem:
     meta = MemoryMeta(
         namespace=_namespace(record.namespace),
         source=source,
-        tags=_item_tags(record.tags_json),
+        tags=_item_tags(record.tags_json)[0],
         observed_at=_instant(record.created_at),
     )
     if record.memory_type == "file":
@@ -325,8 +325,8 @@ def _foreign_record(
 
 def _foreign_row(record: Record) -> StoredItem:
     """Lay out ``foreign_item(record)`` without making it: a snapshot holds millions of them."""
-    namespace = _namespace_path(record.namespace)
-    tags = _item_tags(record.tags_json)
+    namespace, namespace_json = _namespace_path(record.namespace)
+    tags, tags_json = _item_tags(record.tags_json)
     identifier = record.identifier
     title = path = url = confidence = None
     if record.memory_type == "file":
@@ -342,11 +342,9 @@ def _foreign_row(record: Record) -> StoredItem:
             _json(text),
             confidence_json,
         )
-    place = _member(b"file_path", path) + _member(b"url", url)
-    meta = b',"namespace":%b' % _json(namespace) if namespace else b""
-    meta += place + b',"source":{"kind":"import"%b}' % _member(b"id", identifier)
-    if tags:
-        meta += b',"tags":%b' % _json(tags)
+    place = _member(b"file_path", path) + _member(b"url", url) if path or url else b""
+    source = _member(b"id", identifier)
+    meta = b'%b%b,"source":{"kind":"import"%b}%b' % (namespace_json, place, source, tags_json)
     canonical = b'%b,"meta":{%b}}' % (head, meta[1:])
     fingerprint = sha256(canonical).hexdigest()[:_FINGERPRINT_DIGITS]
     at = _instant(record.created_at)
@@ -407,9 +405,11 @@ def _confidence(importance: float) -> tuple[float, bytes]:
 
 
 @lru_cache(maxsize=4096)
-def _namespace_path(text: str) -> str:
+def _namespace_path(text: str) -> tuple[str, bytes]:
+    """Give a namespace as an item has it, and as a member of its canonical JSON."""
     namespace = _namespace(text)
-    return "" if namespace.is_root else str(namespace)
+    path = "" if namespace.is_root else str(namespace)
+    return path, _member(b"namespace", path)
 
 
 def _namespace(text: str) -> Namespace:
@@ -419,17 +419,18 @@ def _namespace(text: str) -> Namespace:
         return Namespace.from_segments([Segment.sanitized(SegmentKind.WORKSPACE, text)])
 
 
-def _item_tags(tags_json: str) -> list[str]:
-    """Give the string tags, less those that no UTF-8 text can hold."""
+def _item_tags(tags_json: str) -> tuple[list[str], bytes]:
+    """Give the string tags, less those that no UTF-8 text can hold, and their canonical JSON."""
     if tags_json == "[]":
-        return []
+        return [], b""
     # The items of a snapshot share these lists; nobody changes them.
     known = _short_tags if len(tags_json) <= _SHORT_CHARS else _tags
     return known(tags_json)
 
 
-def _tags(tags_json: str) -> list[str]:
-    return [tag for tag in json.loads(tags_json) if isinstance(tag, str) and _is_encodable(tag)]
+def _tags(tags_json: str) -> tuple[list[str], bytes]:
+    tags = [tag for tag in json.loads(tags_json) if isinstance(tag, str) and _is_encodable(tag)]
+    return tags, b',"tags":%b' % _json(tags) if tags else b""
 
 
 _SHORT_CHARS = 200

@@ -35,43 +35,45 @@ _ABSENT = msgspec.Raw(b"")
 
 
 class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    # Every known key with the type it has in practice; JSON columns are kept as their bytes.
-    id: str | None = None
-    identifier: str = ""
-    fact_text: str = ""
-    fact_summary: str | None = None
-    memory_type: str = "fact"
+    # Every known key with the type it has in practice; JSON columns are kept as their bytes. In the
+    # order in which a snapshot has them, for the decoder looks for each key after the last one.
+    byte_length: int | None = None
+    byte_offset: int | None = None
+    content_hash: str | None = None
+    created_at: str | None = None
     embedding: str | None = None
     embedding_b64: str | None = None
     embedding_dim: int | None = None
     embedding_model: str | None = None
-    source: str | None = None
+    fact_summary: str | None = None
+    fact_text: str = ""
+    id: str | None = None
+    identifier: str = ""
     importance: float = 0.5
+    memory_type: str = "fact"
     metadata: msgspec.Raw = _ABSENT
     metadata_json: str | None = None
-    content_hash: str | None = None
-    ttl_seconds: int | None = None
-    created_at: str | None = None
     namespace: str = ""
-    tier: str = "hot"
-    tags: msgspec.Raw = _ABSENT
-    source_uri: str = ""
-    source_format: str = ""
-    source_checksum: str | None = None
-    byte_offset: int | None = None
-    byte_length: int | None = None
+    parent_memory: str = ""
+    promotion_candidate: int | None = None
+    promotion_state: str | None = None
     provenance: msgspec.Raw = _ABSENT
     provenance_json: str | None = None
-    promotion_state: str | None = None
-    promotion_candidate: int | None = None
-    updated_at: str | None = None
-    snapshot_id: str = ""
-    parent_memory: str = ""
     related_memories: msgspec.Raw = _ABSENT
     schema_version: int | None = None
+    snapshot_id: str = ""
+    source: str | None = None
+    source_checksum: str | None = None
+    source_format: str = ""
+    source_uri: str = ""
+    tags: msgspec.Raw = _ABSENT
+    tier: str = "hot"
+    ttl_seconds: int | None = None
+    updated_at: str | None = None
 
 
-_decode_line = msgspec.json.Decoder(_Line).decode
+_decoder = msgspec.json.Decoder(_Line)
+_decode_line, _decode_lines = _decoder.decode, _decoder.decode_lines
 _skip = msgspec.json.Decoder(msgspec.Raw).decode
 _skip_lines = msgspec.json.Decoder(msgspec.Raw).decode_lines
 # What the fast reader raises for a line that is the strict one's.
@@ -139,6 +141,14 @@ class LineReader:
 
     def lines(self, lines: Lines, first_number: int) -> list[Record | None]:
         """Read and settle a group of lines; blank ones are left out."""
+        if lines.are_objects():
+            try:
+                plain = [_plain(line, self._source) for line in _decode_lines(lines.data)]
+            except _DECLINED:
+                plain = []
+            if len(plain) == len(lines):
+                loaded_at = self.loaded_at
+                return [r if settle_typed(r, loaded_at=loaded_at) else None for r in plain]
         read = self.read
         return [read(text, number) for text, number in self.filled(lines, first_number)]
 

@@ -228,7 +228,8 @@ class _Payload:
         for block in blocks:
             seam = last[-_SEAM_BYTES:] + block[:_SEAM_BYTES]
             is_hot = any(
-                b"memory_id" in part or _ESCAPED_ASCII.search(part) for part in (seam, block)
+                b"memory_id" in part or (b"\\u00" in part and _ESCAPED_ASCII.search(part))
+                for part in (seam, block)
             )
             yield block, is_hot or was_hot
             was_hot, last = is_hot, block

@@ -134,6 +134,27 @@ def test_equal_scores_come_in_order_of_storing_over_segments(index, monkeypatch)
     assert rows(index, "owl", 4) == [row, 0, 1, 2]
 
 
+def test_equal_scores_come_in_order_of_storing_after_merges(tmp_path):
+    rng = np.random.default_rng(5)
+    index = LexicalIndex(tmp_path)
+    row, is_mixed = 0, False
+    for size in rng.integers(1, 40, 120).tolist():  # eight segments of like size become one
+        fill(index, [" ".join(["owl"] * n + ["tide"]) for n in rng.integers(1, 3, size)], row)
+        row += size
+        view = index._view
+        is_mixed |= not all(segment.is_ascending for segment in view.segments)
+        scores = dict(zip(*(each.tolist() for each in search(index, "owl", row)), strict=True))
+        ranked = sorted(scores, key=lambda row: (-scores[row], row))
+        assert len(ranked) == row
+        for k in (1, 3, 10, 200):
+            assert rows(index, "owl", k) == ranked[:k]
+    assert is_mixed, "no merge mixed the rows: the test shows nothing"
+    index.close()
+    again = LexicalIndex(tmp_path)
+    assert rows(again, "owl", 200) == ranked[:200]
+    again.close()
+
+
 def test_a_bulk_load_is_cut_into_ever_smaller_segments(index, monkeypatch):
     monkeypatch.setattr(module, "_SEGMENT_ROWS", 40)
     monkeypatch.setattr(module, "_SEGMENT_ROWS_LESS", 5)
@@ -141,7 +162,7 @@ def test_a_bulk_load_is_cut_into_ever_smaller_segments(index, monkeypatch):
         fill(index, ["owl"] * 8, first, commit=False)
     assert rows(index, "owl") == []
     index.commit(120)
-    assert index._view.segment_rows == [0, 40, 75, 105]
+    assert index._view.segments == [(0, True), (40, True), (75, True), (105, True)]
     assert rows(index, "owl", 7) == list(range(7))
     assert index.matching_rows(MetaFilter(), NOW_S).tolist() == list(range(120))
 

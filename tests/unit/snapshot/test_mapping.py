@@ -36,7 +36,7 @@ from colmem.snapshot.mapping import (
     row_of_record,
 )
 from colmem.snapshot.record import Record, content_hash, normalise, settle
-from colmem.stored import from_batch, from_bytes, item_of, stored, to_batch, to_bytes
+from colmem.stored import columns_of, from_batch, from_bytes, item_of, stored, to_batch, to_bytes
 
 META = MemoryMeta(
     namespace="agent:a/project:p",
@@ -203,7 +203,7 @@ def test_foreign_records_come_back_exactly(record: Record) -> None:
     vector = b"\0\0\x80\x3f"
     row = row_of_record(record)
     row.has_vector = True
-    row = from_batch(to_batch([from_bytes(to_bytes(row))]))[0]
+    row = from_batch(to_batch(columns_of([from_bytes(to_bytes(row))])))[0]
     record.embedding, record.embedding_dim, record.embedding_model = vector, 1, "m"
     again = record_of_row(row, vector=vector, model="m", dim=1)
     assert again == record
