@@ -226,10 +226,10 @@ class Store:
 
     def read(self, rows: Sequence[int] | RowIds) -> list[StoredItem]:
         """Whole rows, in the order named."""
-        offsets, lengths = self._offsets.values(), self._lengths.values()
-        read = self.log.read
+        at = np.asarray(rows, np.int64)
+        blobs = self.log.read_many(self._offsets.values()[at], self._lengths.values()[at])
         try:
-            return [stored.from_bytes(read(int(offsets[row]), int(lengths[row]))) for row in rows]
+            return list(map(stored.from_bytes, blobs))
         except msgspec.MsgspecError as error:
             raise self._damaged_item(error) from error
 

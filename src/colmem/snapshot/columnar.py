@@ -32,6 +32,7 @@ _JSON = {
     "provenance": "provenance_json",
     "related_memories": "related_json",
 }
+_JSON_KINDS = {"metadata": dict, "tags": list, "provenance": dict, "related_memories": list}
 _INTEGERS = (
     "embedding_dim",
     "ttl_seconds",
@@ -42,6 +43,10 @@ _INTEGERS = (
 )
 _FIELD_OF_COLUMN = {attribute: column for column, attribute in _JSON.items()}
 _NAMES = [_FIELD_OF_COLUMN.get(name, name) for name in Record.__struct_fields__]
+_DISTINCT = ("id", "identifier", "fact_text", "content_hash", "fact_summary")
+_REPEATED = [
+    name for name in _NAMES if name not in (*_DISTINCT, *_INTEGERS, "importance", "embedding")
+]
 
 
 def schema(dim: int) -> pa.Schema:
@@ -88,7 +93,7 @@ class PartWriter:
                 self._schema,
                 compression="zstd",
                 compression_level=_ZSTD_LEVEL,
-                use_dictionary=["embedding_model", "source", "memory_type", "namespace", "tier"],
+                use_dictionary=_REPEATED,
                 write_statistics=["id", "created_at", "namespace", "importance"],
             )
         self._writer.write_batch(to_batch(records, self._dim), row_group_size=ROW_GROUP_ROWS)
@@ -159,7 +164,7 @@ def read(
     done = 0
     for entry in files:
         try:
-            with pq.ParquetFile(folder / entry.name) as file:
+            with pq.ParquetFile(folder / entry.name, read_dictionary=_REPEATED) as file:
                 n_rows = max(file.metadata.num_rows, 1)
                 seen = 0
                 for batch in file.iter_batches(_READ_ROWS, columns=_NAMES):
@@ -172,20 +177,18 @@ def read(
 
 
 def _records(batch: pa.RecordBatch, loaded_at: str) -> list[Record | None]:
-    columns = [_values(name, batch.column(name)) for name in _NAMES]
-    records = map(Record, *columns)
-    has_nulls = any(batch.column(name).null_count for name in _REQUIRED)
+    columns = {name: _values(name, batch.column(name)) for name in _NAMES}
+    invalid: set[int] = set()
+    for name, kind in _JSON_KINDS.items():
+        columns[name], wrong = _spelled(columns[name], kind)
+        invalid.update(wrong)
+    if any(batch.column(name).null_count for name in _REQUIRED):
+        required = zip(*(columns[name] for name in _REQUIRED), strict=True)
+        invalid.update(at for at, values in enumerate(required) if None in values)
     return [
-        record
-        if not (has_nulls and _lacks_something(record))
-        and _has_json_columns(record)
-        and settle_typed(record, loaded_at=loaded_at)
-        else None
-        for record in records
+        record if at not in invalid and settle_typed(record, loaded_at=loaded_at) else None
+        for at, record in enumerate(map(Record, *columns.values()))
     ]
-
-
-_DISTINCT = frozenset({"id", "identifier", "fact_text", "content_hash", "fact_summary"})
 
 
 def _values(name: str, column: pa.Array) -> list[Any]:
@@ -194,18 +197,25 @@ def _values(name: str, column: pa.Array) -> list[Any]:
         return _embedding_bytes(column)
     if column.null_count == len(column):
         return [None] * len(column)
-    if pa.types.is_string(column.type) and name not in _DISTINCT:
-        column = column.dictionary_encode()
+    if pa.types.is_dictionary(column.type):
         made = column.dictionary.to_pylist()
         if len(made) == 1 and not column.null_count:
             return [made[0]] * len(column)
         made.append(None)
-        return [made[at] for at in column.indices.fill_null(len(made) - 1).to_pylist()]
-    if not column.null_count and pa.types.is_primitive(column.type):
-        numbers: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
-        return numbers
-    values: list[Any] = column.to_pylist()
+        return [made[at] for at in column.indices.fill_null(len(made) - 1).to_numpy().tolist()]
+    has_gaps = bool(column.null_count) and not pa.types.is_string(column.type)
+    values: list[Any] = (
+        column.to_pylist() if has_gaps else column.to_numpy(zero_copy_only=False).tolist()
+    )
     return values
+
+
+def _spelled(texts: list[str | None], kind: Any) -> tuple[list[str | None], list[int]]:
+    """Bring a JSON column into its spelling; also gives the rows that are not of its kind."""
+    spelling = {text: None if text is None else _json_text(text, kind) for text in set(texts)}
+    wrong = {text for text, spelled in spelling.items() if text is not None and spelled is None}
+    invalid = [at for at, text in enumerate(texts) if text in wrong] if wrong else []
+    return [spelling[text] for text in texts], invalid
 
 
 # Columns without which there is no record; nulls elsewhere have a meaning or a default.
@@ -233,36 +243,17 @@ _REQUIRED = tuple(
 )
 
 
-def _lacks_something(record: Record) -> bool:
-    return any(getattr(record, _JSON.get(name, name)) is None for name in _REQUIRED)
-
-
-def _has_json_columns(record: Record) -> bool:
-    """Bring the JSON columns into their spelling; False when one is not what it should be."""
-    plain = (record.metadata_json, record.tags_json, record.related_json, record.provenance_json)
-    if plain == ("{}", "[]", "[]", None):
-        return True
-    try:
-        record.metadata_json = _json_text(record.metadata_json, dict)
-        record.tags_json = _json_text(record.tags_json, list)
-        record.related_json = _json_text(record.related_json, list)
-        if record.provenance_json is not None:
-            record.provenance_json = _json_text(record.provenance_json, dict)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _json_text(text: str, kind: type[dict[str, Any]] | type[list[Any]]) -> str:
+def _json_text(text: str, kind: Any) -> str | None:
     # Short ones, such as tags, are mostly the same few.
     return (_short_text if len(text) <= _SHORT_CHARS else _any_text)(text, kind)
 
 
-def _any_text(text: str, kind: type[dict[str, Any]] | type[list[Any]]) -> str:
-    value: Any = json.loads(text)
-    if not isinstance(value, kind):
-        raise ValueError("another kind of JSON value")
-    return json_column(value)
+def _any_text(text: str, kind: Any) -> str | None:
+    try:
+        value: Any = json.loads(text)
+        return json_column(value) if isinstance(value, kind) else None
+    except (ValueError, RecursionError):
+        return None
 
 
 _SHORT_CHARS = 200

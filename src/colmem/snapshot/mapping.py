@@ -83,6 +83,8 @@ class _Extra(msgspec.Struct, omit_defaults=True, gc=False):
 
 _to_column = msgspec.json.Encoder().encode
 _from_column = msgspec.json.Decoder(_Extra).decode
+_SHORT_CHARS = 200
+_short_extra = lru_cache(maxsize=4096)(_from_column)
 
 
 def record_of_item(
@@ -268,7 +270,7 @@ def record_of_row(row: StoredItem, *, vector: bytes | None, model: str, dim: int
     ``vector`` : float32 little-endian bytes, or None when the row has none; ``model``, ``dim`` :
     the store's embedder.
     """
-    extra = None if row.record is None else _from_column(row.record)
+    extra = None if row.record is None else _extra_of(row.record)
     if extra is not None and extra.changed is None:
         return _foreign_record(row, extra, vector, model, dim)
     record = record_of_item(
@@ -284,6 +286,11 @@ def record_of_row(row: StoredItem, *, vector: bytes | None, model: str, dim: int
         for name, value in extra.changed.items():
             setattr(record, name, float(value) if name == "importance" else value)
     return record
+
+
+def _extra_of(column: str) -> _Extra:
+    # Short ones say the same of many records; nobody changes what is read.
+    return _short_extra(column) if len(column) <= _SHORT_CHARS else _from_column(column)
 
 
 def _foreign_record(
@@ -433,7 +440,6 @@ def _tags(tags_json: str) -> tuple[list[str], bytes]:
     return tags, b',"tags":%b' % _json(tags) if tags else b""
 
 
-_SHORT_CHARS = 200
 _short_tags = lru_cache(maxsize=4096)(_tags)
 
 
