@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -233,35 +234,43 @@ def record_to_column(record: Record) -> str:
     make: Callable[..., str] = _extra_text
     if record.metadata_json != "{}" or record.fact_summary is not None or is_file:
         make = _extra_text.__wrapped__  # hardly ever met twice
+    importance = record.importance
     return make(
         record.fact_text if is_file or not record.fact_text else None,
-        record.fact_summary,
-        record.source,
-        _finite(record.importance),
-        record.metadata_json,
-        record.ttl_seconds,
-        record.namespace,
-        record.tier,
-        record.tags_json,
-        record.source_uri,
-        record.source_format,
-        record.source_checksum,
-        record.byte_offset,
-        record.byte_length,
-        record.provenance_json,
-        record.promotion_state,
-        record.promotion_candidate,
-        record.updated_at,
-        record.snapshot_id,
-        record.parent_memory,
-        record.related_json,
-        record.schema_version,
+        importance if math.isfinite(importance) else _finite(importance),
+        _extra_fields(record),
     )
 
 
+_extra_fields = attrgetter(
+    "fact_summary",
+    "source",
+    "metadata_json",
+    "ttl_seconds",
+    "namespace",
+    "tier",
+    "tags_json",
+    "source_uri",
+    "source_format",
+    "source_checksum",
+    "byte_offset",
+    "byte_length",
+    "provenance_json",
+    "promotion_state",
+    "promotion_candidate",
+    "updated_at",
+    "snapshot_id",
+    "parent_memory",
+    "related_json",
+    "schema_version",
+)
+
+
 @lru_cache(maxsize=1024)
-def _extra_text(*fields: Any) -> str:
-    return _to_column(_Extra(None, *fields)).decode()
+def _extra_text(fact_text: str | None, importance: float | str, fields: tuple[Any, ...]) -> str:
+    summary, source, *others = fields
+    extra = _Extra(None, fact_text, summary, source, importance, *others)
+    return _to_column(extra).decode()
 
 
 def record_of_row(row: StoredItem, *, vector: bytes | None, model: str, dim: int) -> Record:
