@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -100,6 +101,28 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         self.wall_s = time.perf_counter() - self._wall
         self.cpu_s = time.process_time() - self._cpu
+
+
+class OwnMemory:
+    """The most memory of its own that the process had during a block, mapped files apart."""
+
+    peak_mb = 0.0
+
+    def __enter__(self) -> OwnMemory:
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._is_over.wait(0.05):
+            for line in Path("/proc/self/status").read_text().splitlines():
+                if line.startswith("RssAnon:"):
+                    self.peak_mb = max(self.peak_mb, int(line.split()[1]) / 1024)
 
 
 def run_colmem(task: str, folder: Path, place: Path) -> dict[str, float]:
@@ -211,12 +234,14 @@ def in_process(contender: str, task: str, folder: Path) -> dict[str, Any]:
 
 def one(task: str, folder: Path, place: Path) -> None:
     """Run a task in this process and print its result as JSON."""
-    if task == "sha256":
-        result = run_sha256(folder)
-    elif task == "columnar":
-        result = run_columnar(folder, place)
-    else:
-        result = run_colmem(task, folder, place)
+    with OwnMemory() as memory:
+        if task == "sha256":
+            result = run_sha256(folder)
+        elif task == "columnar":
+            result = run_columnar(folder, place)
+        else:
+            result = run_colmem(task, folder, place)
+    result["peak_own_mb"] = memory.peak_mb
     result["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     sys.stdout.write(json.dumps(result) + "\n")
 
@@ -272,8 +297,9 @@ def table(results: dict[str, Any]) -> str:
         before = n / found[f"{task}/colmem"]["wall_s"]
         rows.append(
             f"At {results['alone_records']:,} records: {task} {rate:,.0f} rec/s, "
-            f"{rate / before:.2f} of the rate above, peak {run['peak_mb']:,.0f} MB "
-            f"({found[f'{task}/colmem']['peak_mb']:,.0f} MB above)."
+            f"{rate / before:.2f} of the rate above, peak {run['peak_own_mb']:,.0f} MB of its own "
+            f"({found[f'{task}/colmem']['peak_own_mb']:,.0f} MB above), {run['peak_mb']:,.0f} MB "
+            f"with mapped files ({found[f'{task}/colmem']['peak_mb']:,.0f})."
         )
     return "\n".join(rows) + "\n"
 

@@ -36,12 +36,14 @@ from colmem.contract import (
     ListPage,
     ListRequest,
     MetaFilter,
+    Reach,
     RecallAnswer,
     RecallRequest,
     StoreItem,
     StoreReceipt,
     Unavailable,
     as_request,
+    encode,
     validate_batch,
 )
 from colmem.embed import embedder as embedder_of
@@ -56,6 +58,8 @@ from colmem.snapshot.hydrate import HydrateReport
 from colmem.snapshot.writer import SnapshotReport
 from colmem.store import Store, StoreReplaced, Write, Written
 from colmem.stored import StoredHead
+from colmem.within import Reads, Within, WordsOf
+from colmem.words import StoreWords
 
 ENGINE_ID = "colmem"
 # The method `list` hides the type of that name inside the class.
@@ -75,6 +79,8 @@ class Engine:
         self._state = open_store(path, options)
         self._rewriting = threading.Lock()
         self._closed = False
+        self._withins: dict[bytes, Within] = {}
+        self._withins_lock = threading.Lock()
 
     @property
     def _opened(self) -> Opened:
@@ -188,12 +194,7 @@ class Engine:
 
     def fetch(self, request: FetchRequest | None = None, /, **fields: Any) -> FetchPage:
         """Rank the admitted items by words, by meaning, or by both; best first."""
-        request = as_request(FetchRequest, request, fields)
-        key, offset = self._checked_fetch(request)
-        opened, (rows, scores, has_more) = self._ranked_page(request, offset)
-        cursor = cursors.encode_position(key, offset + len(rows)) if has_more else None
-        found = zip(opened.store.read(rows), scores.tolist(), strict=True)
-        return FetchPage([stored.hit_of(row, score) for row, score in found], cursor)
+        return self._fetch(as_request(FetchRequest, request, fields), StoreWords)
 
     def nearest(self, vector: Any, *, filter: MetaFilter | None = None, limit: int = 10) -> Hits:
         """The admitted items whose embeddings are nearest to a vector, best first, by cosine.
@@ -204,20 +205,15 @@ class Engine:
         request.validate()
         opened = self._opened
         wanted = query_vector(vector, opened.store.dim)
-        ranker = Ranker(opened.store, opened.embedder, opened.ranking)
+        store = opened.store
+        ranker = Ranker(store, opened.embedder, opened.ranking, StoreWords(store))
         rows, scores = ranker.nearest(wanted, request.limit, request.filter)
         found = zip(opened.store.read(rows), scores.tolist(), strict=True)
         return [stored.hit_of(row, score) for row, score in found]
 
     def recall(self, request: RecallRequest | None = None, /, **fields: Any) -> RecallAnswer:
         """Answer a question from the admitted items, citing at most ``limit`` of them."""
-        request = as_request(RecallRequest, request, fields)
-        request.validate()
-        _check_unicode(request.question, "question")
-        opened = self._opened
-        return answering.recall(
-            request, self.fetch, opened.store.lexical, opened.embedder, self._endpoint
-        )
+        return self._recall(as_request(RecallRequest, request, fields), StoreWords)
 
     def explain(
         self, request: FetchRequest | None = None, /, id: str | None = None, **fields: Any
@@ -226,9 +222,19 @@ class Engine:
 
         Takes what fetch takes. The parts of a hit add up to the score that fetch answers with.
         """
-        request = as_request(FetchRequest, request, fields)
-        _, offset = self._checked_fetch(request)
-        return self._answered(lambda opened: explaining.explain(opened, request, offset, id))
+        return self._explain(as_request(FetchRequest, request, fields), id, StoreWords)
+
+    def within(self, reach: Reach) -> Within:
+        """The ranked reads for somebody who must learn nothing beyond a reach.
+
+        Their scores are measured among the items within reach only, as if nothing else were stored.
+        """
+        key = encode(reach)
+        with self._withins_lock:
+            if key not in self._withins:
+                reads = Reads(self._fetch, self._explain, self._recall)
+                self._withins[key] = Within(reads, reach)
+            return self._withins[key]
 
     # Bulk.
 
@@ -403,14 +409,36 @@ class Engine:
         key = cursors.digest(request.mode, request.filter, request.query)
         return key, 0 if request.cursor is None else cursors.decode_position(request.cursor, key)
 
-    def _ranked_page(self, request: FetchRequest, offset: int) -> tuple[Opened, Page]:
-        """A page and the store its rows belong to."""
+    def _fetch(self, request: FetchRequest, words_of: WordsOf) -> FetchPage:
+        key, offset = self._checked_fetch(request)
 
-        def page(opened: Opened) -> tuple[Opened, Page]:
-            ranker = Ranker(opened.store, opened.embedder, opened.ranking)
-            return opened, ranker.page(request, offset)
+        def answer(opened: Opened) -> tuple[Store, Page]:
+            words = words_of(opened.store)
+            ranker = Ranker(opened.store, opened.embedder, opened.ranking, words)
+            return opened.store, ranker.page(request, offset)
 
-        return self._answered(page)
+        store, (rows, scores, has_more) = self._answered(answer)
+        cursor = cursors.encode_position(key, offset + len(rows)) if has_more else None
+        found = zip(store.read(rows), scores.tolist(), strict=True)
+        return FetchPage([stored.hit_of(row, score) for row, score in found], cursor)
+
+    def _explain(self, request: FetchRequest, id: str | None, words_of: WordsOf) -> Explanation:
+        _, offset = self._checked_fetch(request)
+        return self._answered(
+            lambda opened: explaining.explain(opened, request, offset, id, words_of(opened.store))
+        )
+
+    def _recall(self, request: RecallRequest, words_of: WordsOf) -> RecallAnswer:
+        request.validate()
+        _check_unicode(request.question, "question")
+        opened = self._opened
+        return answering.recall(
+            request,
+            lambda fetched: self._fetch(fetched, words_of),
+            opened.store.lexical,
+            opened.embedder,
+            self._endpoint,
+        )
 
     def _answered(self, answer: Callable[[Opened], Answer]) -> Answer:
         """Answer from the store as it is now; a damaged lexical index is built anew."""

@@ -22,6 +22,7 @@ from colmem.retrieval.settings import RankingSettings
 from colmem.schema import Admitted, Candidates, RowIds, Scores, Vectors, View
 from colmem.storage.sql_filter import condition
 from colmem.store import Store
+from colmem.words import Words
 
 FIRST_PAGE_ROWS = 24  # a fetch by vector looks so deep at first: a page of 20, and what follows
 
@@ -50,8 +51,11 @@ class Legs(NamedTuple):
 class Ranker:
     """Ranks the rows of one store for one fetch request at a time."""
 
-    def __init__(self, store: Store, embedder: Embedder | None, settings: RankingSettings) -> None:
+    def __init__(
+        self, store: Store, embedder: Embedder | None, settings: RankingSettings, words: Words
+    ) -> None:
         self._store = store
+        self._words = words
         self._meaning = store.vectors if store.long_items is None else store.long_items
         self._embedder = embedder
         self._settings = settings
@@ -75,7 +79,7 @@ class Ranker:
 
     def _level(self, mode: FetchMode) -> None:
         if mode is not FetchMode.VECTOR:
-            self._store.lexical_level.ready()
+            self._words.ready()
         if mode is not FetchMode.KEYWORD and self._store.long_items is not None:
             self._store.long_items.ready()
 
@@ -94,7 +98,7 @@ class Ranker:
         return Candidates(found.rows[:k], found.scores[:k])
 
     def _keyword(self, query: str, k: int, filter: MetaFilter, view: View) -> Candidates:
-        lexical = self._store.lexical
+        lexical = self._words.lexical
         if not lexical.has_terms(query):
             return self._substring(query, k, filter, view)
         depth = k
@@ -189,7 +193,7 @@ class Ranker:
 
     def _lexical_leg(self, request: FetchRequest, k: int, view: View) -> Candidates:
         now_s = int(time.time())
-        found = self._store.lexical.search(request.query, k, filter=request.filter, now_s=now_s)
+        found = self._words.lexical.search(request.query, k, filter=request.filter, now_s=now_s)
         return _visible(found, view)
 
     def _pieces(self, query: str, vector: Vectors) -> Pieces | None:
@@ -207,7 +211,8 @@ class Ranker:
         )
         norms, scales = teller.row_inverse_norms, teller.row_scales
         table = PieceTable(teller.rows, norms, scales, *_marks(teller))
-        return Pieces(pieces, read, vector, table, index.document_frequency(), self._store.n_live)
+        frequency, n_items = self._words.piece_frequency(), self._words.n_items
+        return Pieces(pieces, read, vector, table, frequency, n_items)
 
     def _cosines(self, query: Vectors, rows: RowIds) -> Scores:
         """Exact cosines of rows: float32 (n,)."""

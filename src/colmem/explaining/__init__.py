@@ -12,11 +12,14 @@ from colmem.explaining.filters import filter_plan
 from colmem.explaining.watched import Watched
 from colmem.explanation import Explanation
 from colmem.opening import Opened
+from colmem.words import Words
 
 
-def explain(opened: Opened, request: FetchRequest, offset: int, id: str | None) -> Explanation:
+def explain(
+    opened: Opened, request: FetchRequest, offset: int, id: str | None, words: Words
+) -> Explanation:
     """Explain the hits at places ``offset`` to ``offset + limit``, and why an item is not there."""
-    watched = Watched(opened)
+    watched = Watched(opened, words)
     page = watched.page(request, offset)
     store, view = opened.store, opened.store.view
     with watched.stage("read"):
@@ -25,7 +28,7 @@ def explain(opened: Opened, request: FetchRequest, offset: int, id: str | None) 
     hits = watched.explained(request, items, ranks, page.scores.tolist())
     absent = None
     if id is not None and all(hit.id != id for hit in hits):
-        absent = why_not(opened, request, offset, id)
+        absent = why_not(opened, request, offset, id, words)
     by_words = request.mode is not FetchMode.VECTOR
     return Explanation(
         mode=request.mode,

@@ -18,9 +18,10 @@ from colmem.opening import Opened
 from colmem.schema import View
 from colmem.store import Store
 from colmem.stored import StoredHead, StoredItem
+from colmem.words import Words
 
 
-def why_not(opened: Opened, request: FetchRequest, offset: int, id: str) -> WhyNot:
+def why_not(opened: Opened, request: FetchRequest, offset: int, id: str, words: Words) -> WhyNot:
     """Why the item of an id is not among the hits at ``offset`` to ``offset + limit``."""
     store, view = opened.store, opened.store.view
     row = _row(store, id, view)
@@ -38,14 +39,14 @@ def why_not(opened: Opened, request: FetchRequest, offset: int, id: str) -> WhyN
         reason = Reason.OUTSIDE_REACH if "reach" in clauses else Reason.FILTERED
         detail = f"refused by {' and '.join(clauses)}"
         return WhyNot(id=id, reason=reason, detail=detail, refused_by=refused)
-    return _ranked_elsewhere(opened, request, offset, item)
+    return _ranked_elsewhere(opened, request, offset, item, words)
 
 
 def _ranked_elsewhere(
-    opened: Opened, request: FetchRequest, offset: int, item: StoredItem
+    opened: Opened, request: FetchRequest, offset: int, item: StoredItem, words: Words
 ) -> WhyNot:
     """An admitted item is ranked before or behind the page, or not at all without a term."""
-    watched = Watched(opened)
+    watched = Watched(opened, words)
     n_rows = max(1, opened.store.view.n_rows)
     ranking = watched.page(msgspec.structs.replace(request, limit=n_rows, cursor=None), 0)
     at = np.flatnonzero(ranking.rows == item.row)

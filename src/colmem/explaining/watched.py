@@ -18,6 +18,7 @@ from colmem.retrieval.fuse import lexical_bounds
 from colmem.retrieval.hybrid import Head
 from colmem.schema import Admitted, Candidates, RowIds, Vectors, View
 from colmem.stored import StoredItem
+from colmem.words import Words
 
 
 class _Rest(NamedTuple):
@@ -30,8 +31,8 @@ class _Rest(NamedTuple):
 class Watched(Ranker):
     """A ranker that keeps the stages of its one ranking, and the seconds each took by itself."""
 
-    def __init__(self, opened: Opened) -> None:
-        super().__init__(opened.store, opened.embedder, opened.ranking)
+    def __init__(self, opened: Opened, words: Words) -> None:
+        super().__init__(opened.store, opened.embedder, opened.ranking, words)
         self.stages: dict[str, float] = {}
         self._within: list[float] = []  # seconds of the stages inside each running one
         self._leg: Candidates | None = None
@@ -132,7 +133,7 @@ class Watched(Ranker):
         rows = np.array([item.row for item in items], np.int64)
         terms: list[dict[str, float]] = [{} for _ in items]
         if request.mode is not FetchMode.VECTOR:
-            terms = self._store.lexical.explain(request.query, rows)
+            terms = self._words.lexical.explain(request.query, rows)
         parts_of = {
             FetchMode.KEYWORD: self._keyword_parts,
             FetchMode.VECTOR: self._vector_parts,

@@ -46,7 +46,7 @@ class PieceIndex:
             path = None  # Nothing was stored yet, and a reader creates nothing.
         self._read_only = read_only
         self._file = AppendFile(path, length=2 * int(start[-1]), read_only=read_only)
-        self._n_piece_ids = n_piece_ids
+        self.n_piece_ids = n_piece_ids
         self._frequency = (
             np.zeros(n_piece_ids, np.int64) if document_frequency is None else document_frequency
         )
@@ -102,11 +102,16 @@ class PieceIndex:
         flat = self._file.array("<u2", int(held[-1]))
         at = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], ends - starts)
         # A changed file must not lead a kernel beyond its tables.
-        return np.minimum(flat[at], self._n_piece_ids - 1, dtype=np.uint16), offsets
+        return np.minimum(flat[at], self.n_piece_ids - 1, dtype=np.uint16), offsets
 
     def document_frequency(self) -> npt.NDArray[np.int64]:
         """In how many live rows each piece id stands: int64 (n_piece_ids,)."""
         return self._frequency
+
+    def count(self, rows: RowIds, by: int, frequency: npt.NDArray[np.int64]) -> None:
+        """Add ``by`` to each piece id of ``frequency`` (int64) for every row that it stands in."""
+        last_seen = np.full(len(frequency), -1, np.int64)
+        kernels.count_documents(*self.take(rows), by, last_seen, frequency)
 
     def arrays(self) -> dict[str, npt.NDArray[np.int64]]:
         """What the resident state keeps."""

@@ -28,7 +28,7 @@ from colmem.snapshot.reader import DeltaHead, Source, open_source
 from colmem.snapshot.record import Record, annotations_of
 from colmem.stored import StoredItem
 
-GROUP_BATCHES = 8
+GROUP_BATCHES = 8  # the first groups are smaller, so that storing begins soon
 GROUP_CHARS = 16 << 20
 
 
@@ -144,8 +144,7 @@ def load(source: Source, sink: Sink, *, progress: Progress | None = None) -> Hyd
     with _Group(sink, source.local_ids, report) as group:
         for batch in source.batches():
             group.n_invalid += batch.n_invalid
-            for record in batch.records:
-                group.add(record)
+            group.add(batch.records)
             if progress is not None:
                 progress(batch.bytes_done, source.bytes_total)
         group.flush()
@@ -176,6 +175,7 @@ class _Group:
         self._records: list[Record] = []
         self._n_chars = 0
         self._in_batch: set[str] = set()
+        self._n_batches = 1
         self._pool = ThreadPoolExecutor(1)
         self._stored: Future[None] | None = None
 
@@ -196,24 +196,26 @@ class _Group:
             self._report.invalid += self.n_invalid
             self._report.skipped_dupes += self._n_repeated
 
-    def add(self, record: Record) -> None:
-        """Take a settled record; the group is written when it is full."""
-        if self._local_ids is not None and not self._has_evidence(record):
-            self.n_invalid += 1
-            return
-        hash_text = record.content_hash
-        if hash_text in self._in_batch:
-            self._n_repeated += 1
-            return
-        self._in_batch.add(hash_text)
-        self._records.append(record)
-        self._n_chars += len(record.fact_text) + len(record.metadata_json)
-        if len(self._in_batch) >= BATCH_RECORDS:
-            self._in_batch = set()
-            if len(self._records) >= GROUP_BATCHES * BATCH_RECORDS:
+    def add(self, records: Sequence[Record]) -> None:
+        """Take settled records; the group is written when it is full."""
+        for record in records:
+            if record.metadata_json != "{}" and not self._has_evidence(record):
+                self.n_invalid += 1
+                continue
+            hash_text = record.content_hash
+            if hash_text in self._in_batch:
+                self._n_repeated += 1
+                continue
+            self._in_batch.add(hash_text)
+            self._records.append(record)
+            self._n_chars += len(record.fact_text) + len(record.metadata_json)
+            if len(self._in_batch) >= BATCH_RECORDS:
+                self._in_batch = set()
+                if len(self._records) >= self._n_batches * BATCH_RECORDS:
+                    self._n_batches = min(2 * self._n_batches, GROUP_BATCHES)
+                    self.flush()
+            if self._n_chars > GROUP_CHARS:
                 self.flush()
-        if self._n_chars > GROUP_CHARS:
-            self.flush()
 
     def flush(self) -> None:
         """Have everything collected written."""
@@ -376,9 +378,8 @@ class _Group:
     def _has_evidence(self, record: Record) -> bool:
         """Whether every record an annotation names is in the snapshot or in the store."""
         envelope = annotations_of(record)
-        if not isinstance(envelope, dict):
+        if self._local_ids is None or not isinstance(envelope, dict):
             return True
-        assert self._local_ids is not None
         missing = set(envelopes.evidence_ids(envelope)) - self._local_ids
         return not missing or missing <= self._sink.held_ids(sorted(missing))
 

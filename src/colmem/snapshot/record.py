@@ -246,18 +246,20 @@ def settle_typed(record: Record, *, loaded_at: str) -> bool:
             return False
     elif not record.fact_text and not (record.identifier and record.fact_summary):
         return False
-    for number in (record.ttl_seconds, record.byte_offset, record.byte_length):
-        if number is not None and not -_INT64_MAX - 1 <= number <= _INT64_MAX:
+    for number in (
+        record.ttl_seconds,
+        record.byte_offset,
+        record.byte_length,
+        record.schema_version,
+        record.promotion_candidate,
+    ):
+        if number and not -_INT64_MAX - 1 <= number <= _INT64_MAX:
             return False
-    if not -_INT64_MAX - 1 <= record.schema_version <= _INT64_MAX:
-        return False
     if record.created_at is None:
         record.created_at = loaded_at
     record.source_checksum = record.source_checksum or ""
     record.promotion_state = record.promotion_state or "HOT"
     record.promotion_candidate = record.promotion_candidate or 0
-    if not -_INT64_MAX - 1 <= record.promotion_candidate <= _INT64_MAX:
-        return False
     importance = record.importance
     # Adding zero takes the sign off a zero.
     record.importance = 0.5 if isnan(importance) else importance + 0.0

@@ -64,6 +64,10 @@ class ConfinedEngine:
         self.engine = engine
         self.scope = scope
         self._seal = Seal()
+        # Ranked as if nothing were stored elsewhere, where the engine can do so.
+        self._ranked: Any = engine
+        if scope.reach is not None and hasattr(engine, "within"):
+            self._ranked = engine.within(scope.reach)
 
     def descriptor(self) -> EngineDescriptor:
         """What the engine is and offers."""
@@ -92,7 +96,7 @@ class ConfinedEngine:
         request = as_request(FetchRequest, request, fields)
         self.engine.descriptor().ensure_mode(request.mode)
         request.validate()
-        page = self.engine.fetch(self._opened(request))
+        page = self._ranked.fetch(self._opened(request))
         return FetchPage(page.hits, self._sealed(page.next_cursor))
 
     def explain(
@@ -105,7 +109,7 @@ class ConfinedEngine:
         engine: Any = self.engine
         own = self.scope.reach
         known = id is not None and not is_blank(id) and engine.get(GetRequest([id], own))
-        explained: Explanation = engine.explain(self._opened(request), id if known else None)
+        explained: Explanation = self._ranked.explain(self._opened(request), id if known else None)
         if id is not None and not known:
             explained = msgspec.structs.replace(explained, why_not=WhyNot.not_stored(id))
         if self._reach(request.filter.reach, "$.filter.reach") is NOWHERE:
@@ -117,9 +121,9 @@ class ConfinedEngine:
         """Answer from what is admitted and within reach."""
         request = as_request(RecallRequest, request, fields)
         request.validate()
-        return self.engine.recall(
-            msgspec.structs.replace(request, filter=self.confined(request.filter))
-        )
+        confined = msgspec.structs.replace(request, filter=self.confined(request.filter))
+        answer: RecallAnswer = self._ranked.recall(confined)
+        return answer
 
     def list(self, request: ListRequest | None = None, /, **fields: Any) -> ListPage:
         """Page through what is admitted and within reach."""
