@@ -26,9 +26,11 @@ from typing import Any
 
 import colmem
 from colmem import Document, MemoryMeta, encode
+from yardstick.texts import BUNDLED, real_sentences
 
-WORDS_N = 20_000
-TEXT_WORDS = 40
+SENTENCES = real_sentences(BUNDLED)
+TEXT_SENTENCES = 3
+QUERY_WORDS = 4
 SEED = 7
 # Share of each operation; writes are new items, one at a time.
 MIX = {"fetch": 0.6, "list": 0.1, "get": 0.1, "explore": 0.1, "store": 0.1}
@@ -63,7 +65,7 @@ def parsed() -> Any:
 
 
 def fill(store: Path, n_items: int) -> None:
-    """Bring a store to so many items of random words of a Zipf-like distribution."""
+    """Bring a store to so many items of real sentences in random order."""
     store.parent.mkdir(exist_ok=True)
     with colmem.open(store) as engine:
         missing = n_items - engine.stats()["items"]
@@ -74,11 +76,16 @@ def fill(store: Path, n_items: int) -> None:
 def documents(n_items: int, rng: random.Random) -> Iterator[Document]:
     for n in range(n_items):
         meta = MemoryMeta(folder=f"/f/{n % 50}", tags=[f"t{n % 7}"], language="en")
-        yield colmem.document(f"{n} {text(rng, TEXT_WORDS)}", meta=meta)
+        yield colmem.document(text(rng), meta=meta)
 
 
-def text(rng: random.Random, n_words: int) -> str:
-    return " ".join(f"w{int(WORDS_N * rng.random() ** 3)}" for _ in range(n_words))
+def text(rng: random.Random) -> str:
+    return " ".join(rng.choices(SENTENCES, k=TEXT_SENTENCES))
+
+
+def question(rng: random.Random) -> str:
+    words = rng.choice(SENTENCES).split()
+    return " ".join(rng.sample(words, min(QUERY_WORDS, len(words))))
 
 
 def started(store: Path) -> tuple[subprocess.Popen[str], str]:
@@ -186,7 +193,7 @@ def request(name: str, n: int, rng: random.Random, known: list[str]) -> bytes:
     filter = {"folder": f"/f/{rng.randrange(50)}"} if rng.random() < 0.3 else {}
     match name:
         case "fetch":
-            fields: Any = {"query": text(rng, 4), "mode": "hybrid", "limit": 10, "filter": filter}
+            fields: Any = {"query": question(rng), "mode": "hybrid", "limit": 10, "filter": filter}
         case "list":
             fields = {"limit": 10, "filter": filter}
         case "get":
@@ -194,7 +201,7 @@ def request(name: str, n: int, rng: random.Random, known: list[str]) -> bytes:
         case "explore":
             fields = {"facet": "folder", "limit": 10, "filter": filter}
         case _:
-            return encode(colmem.document(f"{n} {time.time_ns()} {text(rng, TEXT_WORDS)}"))
+            return encode(colmem.document(f"{text(rng)} {n} {time.time_ns()}"))
     return json.dumps(fields).encode()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from colmem.arrow_columns import array_of
 from colmem.contract import (
     Citation,
     ConfigError,
@@ -88,5 +89,5 @@ def _citation(hit: Hit) -> Citation:
 
 
 def _terms(text: str) -> list[str]:
-    analysed, _ = analyse_items(pa.array([text]))
+    analysed, _ = analyse_items(array_of([text], pa.string()))
     return analysed[0].split()

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from colmem.arrow_columns import array_of_numpy, numbers_of, strings_of
 from colmem.contract import (
     ColmemError,
     Conversation,
@@ -207,8 +208,8 @@ def to_arrow(
         for batch in read:
             arrays = [batch.column(name) for name in names]
             if embeddings:
-                vectors = store.vectors.take(batch.column("row").to_numpy())
-                flat = pa.array(vectors.reshape(-1), pa.float32())
+                vectors = store.vectors.take(numbers_of(batch.column("row")))
+                flat = array_of_numpy(vectors.reshape(-1))
                 arrays.append(pa.FixedSizeListArray.from_arrays(flat, store.dim))
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -255,10 +256,10 @@ def _values(column: pa.Array, field: str, name: str, position: int) -> list[Any]
     try:
         column = column.cast(_ARROW_TYPES.get(field, pa.string()))
         if pa.types.is_string(column.type):
-            return _strings(column)
+            return strings_of(column)
         if field == "tags" and column.null_count == 0:
-            flat = _strings(column.flatten())
-            ends = np.cumsum(column.value_lengths().to_numpy()).tolist()
+            flat = strings_of(column.flatten())
+            ends = np.cumsum(numbers_of(column.value_lengths())).tolist()
             values: list[Any] = [flat[start:end] for start, end in pairwise([0, *ends])]
         else:
             values = column.to_pylist()
@@ -269,12 +270,6 @@ def _values(column: pa.Array, field: str, name: str, position: int) -> list[Any]
         raise InvalidRequest(
             f"column {name!r} is {column.type} and cannot be read as {field}: {error}"
         ) from error
-
-
-def _strings(column: pa.Array) -> list[Any]:
-    """A column of strings as Python values, by NumPy, which is many times faster than Arrow."""
-    values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
-    return values
 
 
 def _refuse_null_tags(values: list[list[str | None] | None], name: str, position: int) -> None:
@@ -399,7 +394,9 @@ def _vectors(column: pa.Array, dim: int, name: str) -> Vectors:
         raise InvalidRequest(
             f"column {name!r} holds embeddings of other lengths than the store's {dim} dimensions"
         )
-    vectors = flat.to_numpy(zero_copy_only=False).reshape(len(column), dim)
+    if flat.null_count:
+        raise InvalidRequest(f"column {name!r} holds an embedding with a null in it")
+    vectors = numbers_of(flat).reshape(len(column), dim)
     if not np.isfinite(vectors).all():
         raise InvalidRequest(f"column {name!r} holds an embedding that is not finite")
     return normalised(vectors)

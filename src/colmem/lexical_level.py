@@ -58,6 +58,7 @@ class LexicalLevel:
             self._clear()
         self._level = self._fed  # rows that a search finds
         self._has_failed = False
+        self._is_read = False  # since it was last brought level in the background
         self._feeder = ThreadPoolExecutor(1, "colmem-lexical")
         self._feeding: Future[None] | None = None
 
@@ -69,6 +70,7 @@ class LexicalLevel:
         Unavailable
             When its files cannot be written.
         """
+        self._is_read = True
         if self._is_level(self._view()):
             return
         self._await_feeder()
@@ -91,6 +93,15 @@ class LexicalLevel:
         """Have rows of a bulk write fed while the next ones come; one batch at a time."""
         self._await_feeder()
         self._feeding = self._feeder.submit(self._feed_batch, batch, first_row)
+
+    def level_soon(self) -> None:
+        """After a write, bring the index level in the background if there are readers.
+
+        A read that comes a little later then waits for nothing; a store that is only written to
+        does no such work.
+        """
+        if self._is_read and (self._feeding is None or self._feeding.done()):
+            self._feeding = self._feeder.submit(self._level_quietly)
 
     def close(self) -> None:
         """End the feeding thread."""
@@ -115,6 +126,14 @@ class LexicalLevel:
             except Exception:  # noqa: BLE001 - as said below, and a thread has nobody to tell
                 # The rows are stored; the next ranked read tries again, and says what is wrong.
                 self._fall_behind()
+
+    def _level_quietly(self) -> None:
+        while self._is_read and not self._is_level(self._view()):
+            self._is_read = False
+            with self._lock:
+                if self._bring_level():
+                    self._has_failed = False  # the next read says so, if it is still so
+                    return
 
     def _bring_level(self) -> str:
         """Feed and commit what the index lacks; says what failed, or nothing.

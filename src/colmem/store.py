@@ -25,6 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from colmem import stored
+from colmem.arrow_columns import array_of_numpy
 from colmem.contract import (
     ColmemError,
     Conflict,
@@ -43,7 +44,7 @@ from colmem.index.masks import count_ones
 from colmem.index.pieces import PieceIndex
 from colmem.index.vector import VectorIndex
 from colmem.lexical_level import LexicalLevel
-from colmem.schema import Admitted, RowIds, Vectors, View
+from colmem.schema import Admitted, Mask, RowIds, Vectors, View
 from colmem.storage import resident
 from colmem.storage.rowlog import Forget, Put, RowLog
 from colmem.storage.table import Table
@@ -322,6 +323,7 @@ class Store:
                     "forgotten, free some space or check the disk, then call again"
                 ) from error
             self._forget_rows(rows)
+            self.lexical_level.level_soon()
             return rows
 
     def flush_table(self) -> None:
@@ -352,7 +354,7 @@ class Store:
                     gone.append(frame.gone)
                     alive = live[frame.first_row : frame.first_row + len(frame.lengths)]
                     if recent is not None:
-                        batches.append(recent.batch.filter(pa.array(alive != 0)))
+                        batches.append(_alive(recent.batch, alive))
                     else:
                         held = zip(alive, frame.blobs, strict=True)
                         rows += [stored.from_bytes(blob) for is_alive, blob in held if is_alive]
@@ -561,6 +563,8 @@ class Store:
             if self._table is not None and n_recent < RECENT_ROWS_MAX:
                 self._recent[start] = _Recent(batch, put._replace(blobs=[]))
             self.lexical_level.feed_soon(batch, rows[0].row)
+        else:
+            self.lexical_level.level_soon()
         self._flush_when_due()
 
     def _choose(
@@ -741,6 +745,10 @@ class Store:
             f"{self.log.path} holds an item that cannot be read ({error}); run `colmem check "
             "--repair` to rebuild the log from the table"
         )
+
+
+def _alive(batch: pa.RecordBatch, alive: Mask) -> pa.RecordBatch:
+    return batch if alive.all() else batch.filter(array_of_numpy(alive != 0))
 
 
 def _name(row: StoredItem) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from colmem.arrow_columns import array_of
 from colmem.contract import (
     F32,
     Conversation,
@@ -228,24 +229,11 @@ def columns_of(rows: Sequence[StoredItem]) -> Columns:
 
 def to_batch(columns: Columns) -> pa.RecordBatch:
     """Columns as an Arrow batch of schema.ITEMS."""
-    arrays = [_array(columns[field.name], field.type) for field in ITEMS]
+    arrays = [array_of(columns[field.name], field.type) for field in ITEMS]
     return pa.RecordBatch.from_arrays(arrays, schema=ITEMS)
 
 
-def is_one_value(values: Sequence[object]) -> bool:
-    """Whether all values are equal, and there are any."""
-    return bool(values) and values[0] == values[-1] and values.count(values[0]) == len(values)
-
-
 _GETTERS = {field.name: attrgetter(field.name) for field in ITEMS}
-
-
-def _array(values: list[Any], type: pa.DataType) -> pa.Array:
-    if not is_one_value(values) or values[0] == 0:  # which may have either sign
-        return pa.array(values, type)
-    if values[0] is None:
-        return pa.nulls(len(values), type)
-    return pa.repeat(pa.scalar(values[0], type), len(values))
 
 
 def from_batch(batch: pa.RecordBatch) -> list[StoredItem]:

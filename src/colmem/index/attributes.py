@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from colmem.arrow_columns import is_one_value
 from colmem.contract import Facet, MetaFilter, Namespace, SourceKind, Timestamp, path_prefix
 from colmem.index.growing import Dictionary, GrowingArray
 from colmem.schema import Mask, RowIds
-from colmem.stored import Columns, is_one_value
+from colmem.stored import Columns
 from colmem_kernels import columns as kernels
 
 TURNS_REACH_ROWS = 64  # how far off in order of storing the next turn is looked for

@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from colmem.arrow_columns import array_of, numbers_of
+
 _CAPACITY_MIN = 1024
 
 
@@ -80,8 +82,8 @@ class Dictionary:
         """Position of each of the first n codes in code-point order of the values."""
         if len(self._ranks) < n:
             values = self.values[:n]
-            order = pc.sort_indices(pa.array(values, pa.string()))  # UTF-8 byte order
+            order = pc.sort_indices(array_of(values, pa.string()))  # UTF-8 byte order
             ranks = np.empty(n, np.int64)
-            ranks[np.asarray(order)] = np.arange(n)
+            ranks[numbers_of(order)] = np.arange(n)
             self._ranks = ranks
         return self._ranks

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from tantivy import FieldType, Occur, Query, Schema
 
+from colmem.arrow_columns import codes_of, numbers_of, strings_of
 from colmem.contract.filters import MetaFilter, path_prefix
 from colmem.contract.namespaces import Namespace, Reach
 from colmem.contract.timestamps import Timestamp
@@ -141,11 +142,11 @@ def _coded(column: pa.Array, terms_of: Callable[[str], str]) -> str | list[str]:
     if column.null_count == len(column):
         return ""
     coded = column.dictionary_encode()
-    terms = [terms_of(value) for value in coded.dictionary.to_pylist()]
+    terms = [terms_of(value) for value in strings_of(coded.dictionary)]
     if len(terms) == 1 and column.null_count == 0:
         return terms[0]
     terms.append("")  # what code -1, a missing value, picks
-    return [terms[code] for code in coded.indices.fill_null(-1).to_pylist()]
+    return [terms[code] for code in codes_of(coded).tolist()]
 
 
 def _turns_terms(batch: pa.RecordBatch) -> str | list[str]:
@@ -161,11 +162,11 @@ def _tag_terms(column: pa.Array) -> str | list[str]:
     if len(flat) == 0:
         return ""
     coded = flat.dictionary_encode()
-    terms = [_exact_terms(_TAG, tag) for tag in coded.dictionary.to_pylist()]
-    codes = coded.indices.to_numpy()
+    terms = [_exact_terms(_TAG, tag) for tag in strings_of(coded.dictionary)]
+    codes = codes_of(coded)
     text = "".join([terms[code] for code in codes.tolist()])
     ends = np.append(0, np.cumsum(np.array(list(map(len, terms)))[codes]))
-    lengths = column.value_lengths().to_numpy()
+    lengths = numbers_of(column.value_lengths())
     bounds = ends[np.append(0, np.cumsum(lengths))].tolist()
     return [text[start:end] for start, end in pairwise(bounds)]
 

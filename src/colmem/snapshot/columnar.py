@@ -7,6 +7,7 @@ moving millions of records between stores, and for reading memories with any Par
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from colmem.arrow_columns import array_of, array_of_numpy, codes_of, numbers_of, strings_of
 from colmem.snapshot import layout
 from colmem.snapshot.errors import SnapshotReadError
 from colmem.snapshot.layout import Listed
@@ -116,7 +118,7 @@ def to_batch(records: Sequence[Record], dim: int) -> pa.RecordBatch:
         if attribute == "embedding":
             arrays.append(_embeddings(values, dim))
         else:
-            arrays.append(pa.array(values, field.type))
+            arrays.append(array_of(values, field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema(dim))
 
 
@@ -198,15 +200,14 @@ def _values(name: str, column: pa.Array) -> list[Any]:
     if column.null_count == len(column):
         return [None] * len(column)
     if pa.types.is_dictionary(column.type):
-        made = column.dictionary.to_pylist()
+        made = strings_of(column.dictionary)
         if len(made) == 1 and not column.null_count:
             return [made[0]] * len(column)
         made.append(None)
-        return [made[at] for at in column.indices.fill_null(len(made) - 1).to_numpy().tolist()]
-    has_gaps = bool(column.null_count) and not pa.types.is_string(column.type)
-    values: list[Any] = (
-        column.to_pylist() if has_gaps else column.to_numpy(zero_copy_only=False).tolist()
-    )
+        return [made[at] for at in codes_of(column).tolist()]
+    if pa.types.is_string(column.type):
+        return strings_of(column)
+    values: list[Any] = column.to_pylist() if column.null_count else numbers_of(column).tolist()
     return values
 
 
@@ -265,8 +266,9 @@ def _embeddings(values: Sequence[bytes | None], dim: int) -> pa.Array:
     blank = bytes(4 * dim)
     data = np.frombuffer(b"".join(value or blank for value in values), "<f4")
     kind = pa.list_(pa.float32(), dim)
-    flat = pa.array(data, pa.float32())
-    return pa.FixedSizeListArray.from_arrays(flat, type=kind, mask=pa.array(missing))
+    return pa.FixedSizeListArray.from_arrays(
+        array_of_numpy(data), type=kind, mask=array_of_numpy(missing)
+    )
 
 
 def _embedding_bytes(column: pa.Array) -> list[bytes | None]:
@@ -278,7 +280,11 @@ def _embedding_bytes(column: pa.Array) -> list[bytes | None]:
         if column.null_count == 0
         else column.fill_null([0.0] * column.type.list_size).flatten()
     )
-    data = flat.to_numpy(zero_copy_only=False).astype("<f4", copy=False).tobytes()
+    data = (
+        numbers_of(flat.fill_null(math.nan) if flat.null_count else flat)
+        .astype("<f4", copy=False)
+        .tobytes()
+    )
     valid = column.is_valid().to_pylist()
     return [
         data[i * size : (i + 1) * size] if is_valid else None for i, is_valid in enumerate(valid)
