@@ -18,6 +18,7 @@ import colmem
 from agreement import assert_agreement, listed
 from colmem import files
 from colmem.contract import ColmemError, MemoryMeta, MetaFilter, Unavailable, document
+from live_copy import copy_live
 
 pytestmark = pytest.mark.crash
 WORD = "common"
@@ -115,9 +116,9 @@ def test_a_failing_write_leaves_the_state_before_or_after(
             assert _state(engine) == before
             assert_agreement(engine, WORD)
             # What a crash would leave now, and what it would leave after another write.
-            shutil.copytree(store, tmp_path / f"crashed-{number}")
+            copy_live(store, tmp_path / f"crashed-{number}")
             engine.store(_items("other", 1)[0])
-            shutil.copytree(store, tmp_path / f"written-{number}")
+            copy_live(store, tmp_path / f"written-{number}")
             CALLS[name](engine)
             after = _state(engine)
             assert_agreement(engine, WORD)

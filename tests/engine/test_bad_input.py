@@ -30,6 +30,7 @@ from colmem.contract import (
     VersionUnsupported,
     document,
 )
+from live_copy import copy_live
 
 WORD = "common"
 N_ITEMS = 60
@@ -268,7 +269,7 @@ def test_a_torn_tail_of_the_row_log_is_dropped(store: Path, ids: list[str], cut:
     torn = store.parent / "torn"
     with colmem.open(store) as engine:
         engine.store(document(f"{WORD} torn off, which makes a frame of some two hundred bytes"))
-        shutil.copytree(store, torn)
+        copy_live(store, torn)
     log = part(torn, "rows", "items.log")
     os.truncate(log, log.stat().st_size - cut)
     is_whole(torn, ids)
@@ -529,7 +530,7 @@ def test_a_reader_after_a_crash_sees_everything(store: Path, ids: list[str]) -> 
     crashed = store.parent / "crashed"
     with colmem.open(store) as engine:
         engine.store_many(make(5, "later"))
-        shutil.copytree(store, crashed)
+        copy_live(store, crashed)
     with colmem.open(crashed, read_only=True) as reader:
         assert len(assert_agreement(reader, WORD)) == len(ids) + 5
         with pytest.raises(Unavailable, match="open the store once without read_only"):

@@ -6,7 +6,6 @@ Batches of the table and of the lexical index are made tiny, so that few items c
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from colmem import lexical_level
 from colmem import store as store_module
 from colmem.contract import Facet, MetaFilter, Reach, StoreItem, encode
 from colmem.reference import ReferenceEngine
+from live_copy import copy_live
 from strategies import filters, filters_near, items, reaches
 
 EMBEDDER = "hotmem-hash-v1"
@@ -265,9 +265,7 @@ class DiskMachine(MemoryMachine):
         if flushing is not None:
             flushing.result()
         before, self.n_copies = self.folder / f"store-{self.n_copies}", self.n_copies + 1
-        shutil.copytree(
-            before, self.folder / f"store-{self.n_copies}", copy_function=_copy_what_is_there
-        )
+        copy_live(before, self.folder / f"store-{self.n_copies}")
         self.engine.close()
         self.engine = self.open()
 
@@ -276,13 +274,6 @@ class DiskMachine(MemoryMachine):
         report = self.engine.check()
         assert report.problems == []
         assert report.items == len(self.model_ids(MetaFilter()))
-
-
-def _copy_what_is_there(source: str, target: str) -> None:
-    # The lexical index merges segments in the background: a file may be gone by now, as after a
-    # crash; what lacks it is rebuilt.
-    with suppress(FileNotFoundError):
-        shutil.copy2(source, target)
 
 
 def _run(machine: type[MemoryMachine], n_runs: int, n_steps: int, *, shrink: bool) -> None:
