@@ -1,6 +1,5 @@
 """Items read from the row log at once are those read one by one."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given
