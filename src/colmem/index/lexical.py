@@ -74,8 +74,8 @@ _NEVER_COMMITTED: Final = -1
 _WRITER_BYTES: Final = 256 << 20
 _WRITER_THREADS: Final = 1
 """Analysis keeps a second core busy, and one thread leaves each segment a run of rows."""
-_SEGMENT_ROWS: Final = 80_000
-_SEGMENT_ROWS_LESS: Final = 500
+_SEGMENT_ROWS: Final = 160_000
+_SEGMENT_ROWS_LESS: Final = 1000
 """A bulk load is cut into segments, so that one is written while the next is made, each so much
 smaller than the one before. Tantivy ranks equal scores by size of segment first and merges in that
 order too, so this makes its order that of storing."""

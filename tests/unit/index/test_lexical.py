@@ -138,7 +138,9 @@ def test_equal_scores_come_in_order_of_storing_after_merges(tmp_path):
     rng = np.random.default_rng(5)
     index = LexicalIndex(tmp_path)
     row, is_mixed = 0, False
-    for size in rng.integers(1, 40, 120).tolist():  # eight segments of like size become one
+    for n, size in enumerate(rng.integers(1, 40, 120).tolist()):
+        if n % 10 == 9:
+            index.flush()  # eight segments of like size have become one
         fill(index, [" ".join(["owl"] * n + ["tide"]) for n in rng.integers(1, 3, size)], row)
         row += size
         view = index._view
