@@ -54,7 +54,10 @@ def array_of_numpy(values: npt.NDArray[Any]) -> pa.Array:
 
 
 def numbers_of(column: pa.Array) -> npt.NDArray[Any]:
-    """Give the values of an array of numbers without nulls, over the same memory."""
+    """Give the values of an array of integers or floats, over the same memory.
+
+    There must be no nulls; booleans, which Arrow packs into bits, are no numbers here.
+    """
     n = len(column)
     dtype = np.dtype(column.type.to_pandas_dtype())
     data = column.buffers()[1]

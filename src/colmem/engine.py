@@ -384,6 +384,8 @@ class Engine:
                 return
             self._closed = True
             try:
+                for within in self._withins.values():
+                    within.close()
                 self._state.store.close()
             finally:
                 self._state.release()

@@ -63,6 +63,13 @@ class Within:
         request = as_request(RecallRequest, request, fields)
         return self._reads.recall(self._within(request), self._of)
 
+    def close(self) -> None:
+        """Let go of the index."""
+        with self._lock:
+            words, self._words, self._store = self._words, None, None
+        if words is not None:
+            words.lexical.close()
+
     def _within(self, request: Any) -> Any:
         if request.filter.reach is not None:
             return request

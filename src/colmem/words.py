@@ -105,6 +105,9 @@ class PartWords:
         gone = self._rows[is_gone]
         mask = self._store.admitted(self._filter, view).mask
         fresh = self._n_seen + np.flatnonzero(mask[self._n_seen :])
+        is_first, self._n_seen = self._n_seen == 0, view.n_rows
+        if not is_first and len(gone) == len(fresh) == 0:
+            return  # what others do leaves no trace here, not even a commit
         self.lexical.delete(gone)
         self._count(gone, -1)
         for start in range(0, len(fresh), BATCH_ROWS):
@@ -112,8 +115,10 @@ class PartWords:
             self.lexical.add(stored.to_batch(stored.columns_of(self._store.read(rows))))
         self._count(fresh, 1)
         self.lexical.commit(view.n_rows)
+        if self.lexical.deleted_share:
+            # Forgotten items count until a merge drops them: that must not be left to chance.
+            self.lexical.flush()
         self._rows = np.concatenate([self._rows[~is_gone], fresh])
-        self._n_seen = view.n_rows
 
     def _count(self, rows: RowIds, by: int) -> None:
         if self._store.pieces is None:

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from memory_store import MemoryStore
 
 from colmem.contract import InvalidRequest, MemoryMeta, TurnRange, conversation, document, learning
+from colmem.snapshot import columnar, reader
 from colmem.snapshot import hydrate as loop
-from colmem.snapshot import reader
 from colmem.snapshot.errors import (
     SnapshotMismatchError,
     SnapshotMissingError,
@@ -128,6 +129,21 @@ def test_columnar_is_plain_parquet(stores: Stores, tmp_path: Path) -> None:
     assert table.num_rows == 34
     assert table["id"].to_pylist() == [row["id"] for row in store.rows()]
     assert table.schema.field("embedding").type.list_size == 64
+
+
+@pytest.mark.parametrize("kind", [pa.bool_(), pa.int8(), pa.large_string()], ids=str)
+@pytest.mark.parametrize("column", ["promotion_candidate", "importance", "identifier"])
+def test_a_parquet_column_of_another_type_is_refused(
+    column: str, kind: pa.DataType, stores: Stores, tmp_path: Path
+) -> None:
+    folder = tmp_path / "col"
+    filled(stores, tmp_path).snapshot(folder, format="columnar")
+    path = folder / "memories-00000.parquet"
+    table = pq.read_table(path)
+    odd = pa.array([1] * len(table)).cast(kind)
+    pq.write_table(table.set_column(table.schema.get_field_index(column), column, odd), path)
+    with pytest.raises(SnapshotReadError, match=rf"has {kind} in column {column}, expected"):
+        columnar.parts(folder, Limits())
 
 
 def test_columnar_of_an_empty_store(stores: Stores, tmp_path: Path) -> None:

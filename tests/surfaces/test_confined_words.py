@@ -46,7 +46,7 @@ def both() -> Iterator[tuple[Any, Any]]:
         yield ConfinedEngine(whole, SCOPE), ConfinedEngine(alone, SCOPE)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_no_answer_changes_with_what_others_store_and_forget(data: st.DataObject) -> None:
     with colmem.open(":memory:") as whole, colmem.open(":memory:") as alone:
@@ -64,7 +64,8 @@ def test_no_answer_changes_with_what_others_store_and_forget(data: st.DataObject
             if kept and data.draw(st.booleans()):
                 whole.forget(ids=[kept.pop()])
             if data.draw(st.integers(0, 5)) == 0:
-                whole.compact()
+                for engine in (whole, alone):  # which ends the statistics of what was forgotten
+                    engine.compact()
             query, mode = data.draw(texts), data.draw(modes)
             assert answers(shared, query, mode) == answers(single, query, mode)
 
@@ -96,6 +97,18 @@ def test_a_store_compacted_meanwhile_is_read_anew(both: tuple[Any, Any]) -> None
     assert len(before.hits) == 2
 
 
+def test_all_forgotten_and_stored_anew(both: tuple[Any, Any]) -> None:
+    shared, single = both
+    ids = [shared.store(item(f"owl number{i}", OWN)).id for i in range(5)]
+    assert len(shared.fetch(query="owl", mode="keyword").hits) == 5
+    shared.forget(ids=ids)
+    assert shared.fetch(query="owl", mode="keyword").hits == []
+    for engine in (shared, single):
+        engine.store(item("owl again", OWN))
+    wanted: dict[str, Any] = {"query": "owl", "mode": "keyword"}
+    assert shared.fetch(**wanted) == single.fetch(**wanted)
+
+
 def test_many_forgotten_items_leave_no_trace_in_scores(both: tuple[Any, Any]) -> None:
     shared, single = both
     ids = [shared.store(item(f"owl number{i}", OWN)).id for i in range(40)]
@@ -105,3 +118,18 @@ def test_many_forgotten_items_leave_no_trace_in_scores(both: tuple[Any, Any]) ->
         single.store(item(f"owl number{i}", OWN))
     wanted: dict[str, Any] = {"query": "owl number35", "mode": "keyword"}
     assert shared.fetch(**wanted) == single.fetch(**wanted)
+
+
+def test_a_reach_of_thousands_is_ranked_as_if_it_were_all(both: tuple[Any, Any]) -> None:
+    """More items than are compared exactly: searches by meaning go by codes in both stores."""
+    shared, single = both
+    own = [item(f"{WORDS[i % 8]} {WORDS[i % 7]} number{i}", OWN) for i in range(4_500)]
+    others = [item(f"{WORDS[i % 7]} {WORDS[i % 5]} other{i}", OTHER) for i in range(4_500)]
+    shared.engine.ingest([one for pair in zip(own, others, strict=True) for one in pair])
+    single.engine.ingest(own)
+    for mode in FetchMode:
+        for n in range(0, 4_500, 500):
+            query = f"{WORDS[n % 8]} number{n}"
+            found = shared.fetch(query=query, mode=mode).hits
+            assert len(found) == 10
+            assert found == single.fetch(query=query, mode=mode).hits

@@ -28,6 +28,7 @@ ROW_GROUP_ROWS = 16_384
 PART_ROWS = 64 * ROW_GROUP_ROWS
 _READ_ROWS = 4096
 _ZSTD_LEVEL = 1
+_ANY_DIM = 1
 _JSON = {
     "metadata": "metadata_json",
     "tags": "tags_json",
@@ -139,14 +140,19 @@ def parts(folder: Path, limits: Limits) -> list[Listed]:
     for entry in listed:
         try:
             with pq.ParquetFile(folder / entry.name) as file:
-                missing = set(_NAMES) - set(file.schema_arrow.names)
+                held = {field.name: field.type for field in file.schema_arrow}
                 n_rows += file.metadata.num_rows
         except (pa.ArrowException, OSError) as error:
             raise _unreadable(entry.name, error) from error
-        if missing:
+        for field in schema(_ANY_DIM):
+            problem = f"has no column {field.name}"
+            if field.name in held:
+                # Embeddings of another kind or length are made anew.
+                if field.name == "embedding" or held[field.name] == field.type:
+                    continue
+                problem = f"has {held[field.name]} in column {field.name}, expected {field.type}"
             raise SnapshotReadError(
-                f"{entry.name} has no column {min(missing)}; write the snapshot again",
-                file=entry.name,
+                f"{entry.name} {problem}; write the snapshot again", file=entry.name
             )
     if n_rows != manifest.get("memory_count"):
         raise SnapshotReadError(
