@@ -186,7 +186,7 @@ def ours(texts, queries, folder):
 
             analyser._known_query.cache_clear()
             result[f"k={k}, {name}"] = timed(search, queries)
-    n_segments = index._view.searcher.num_segments
+    n_segments = index.view.searcher.num_segments
     index.close()
     with Clock() as clock:
         LexicalIndex(Path(folder)).close()

@@ -1,12 +1,14 @@
 """Keeps the lexical index level with the rows of a store: fed on demand, in bulk by a thread.
 
 The index is derived. What it lacks is fed and committed before a ranked read, what a failure left
-behind is fed again, and an index that fails twice in a row is built anew.
+behind is fed again, and an index that fails twice in a row is built anew. Of a large index the last
+few rows are searched beside it meanwhile, so that a read need not wait for the commit.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
@@ -14,14 +16,19 @@ import numpy as np
 import pyarrow as pa
 
 from colmem import stored
-from colmem.contract import Unavailable
+from colmem.contract import MetaFilter, Unavailable
 from colmem.index.lexical import LexicalIndex
 from colmem.index.lexical_files import LexicalDamagedError
-from colmem.schema import RowIds, View
+from colmem.index.lexical_tail import Tail
+from colmem.schema import Admitted, Candidates, RowIds, View
 from colmem.stored import StoredItem
 
 BATCH_ROWS = 5_000
 STALE_SHARE = 0.3  # forgotten documents that may still count in the statistics of BM25
+TAIL_ROWS_SOON = 128  # rows behind the index from which it is brought level in the background
+TAIL_ROWS_MAX = 1024  # and from which reads wait for that
+TAIL_BYTES_MAX = 1 << 20  # of stored items, likewise
+TAIL_SHARE_MAX = 0.01  # of the index: fewer rows change its average length too little to matter
 _NOT_LEVEL = -1
 
 
@@ -52,6 +59,8 @@ class LexicalLevel:
         self._read = read
         self._gone = gone
         self._lock = threading.Lock()
+        self._tail: Tail | None = None
+        self._tail_lock = threading.Lock()
         n_rows = view().n_rows
         self._fed = min(index.watermark, n_rows)  # rows given to the index
         if index.watermark > n_rows:
@@ -63,14 +72,41 @@ class LexicalLevel:
         self._feeding: Future[None] | None = None
 
     def ready(self) -> None:
-        """Bring the index level with the rows: what was stored before is found after.
+        """Make `search` find what was stored before.
+
+        Raises
+        ------
+        Unavailable
+            When the index has to be brought level and its files cannot be written.
+        """
+        self._is_read = True
+        view = self._view()
+        if not (self._is_level(view) or self._tail_reaches(view)):
+            self.level()
+
+    def search(
+        self, query: str, k: int, filter: MetaFilter, admitted: Callable[[], Admitted]
+    ) -> Candidates:
+        """The k best rows that hold a term of a query and are admitted, best first.
+
+        Forgotten ones may be among them still.
+
+        admitted : gives what the filter admits, of a view taken after `ready` was called.
+        """
+        tail, now_s = self._tail, int(time.time())
+        if tail is None or tail.end <= self._index.view.watermark:
+            return self._index.search(query, k, filter=filter, now_s=now_s)
+        mask = admitted().mask
+        return self._index.search_with(tail, query, k, filter=filter, now_s=now_s, mask=mask)
+
+    def level(self) -> None:
+        """Bring the index level with the rows.
 
         Raises
         ------
         Unavailable
             When its files cannot be written.
         """
-        self._is_read = True
         if self._is_level(self._view()):
             return
         self._await_feeder()
@@ -98,9 +134,9 @@ class LexicalLevel:
         """After a write, bring the index level in the background if there are readers.
 
         A read that comes a little later then waits for nothing; a store that is only written to
-        does no such work.
+        does no such work, nor one whose readers find the few new rows beside the index.
         """
-        if self._is_read and (self._feeding is None or self._feeding.done()):
+        if self._is_read and self._is_due() and (self._feeding is None or self._feeding.done()):
             self._feeding = self._feeder.submit(self._level_quietly)
 
     def close(self) -> None:
@@ -109,6 +145,37 @@ class LexicalLevel:
 
     def _is_level(self, view: View) -> bool:
         return self._level == view.n_rows and not self._gone
+
+    def _is_due(self) -> bool:
+        """Whether reads would have to wait for the index, or soon."""
+        view = self._view()
+        if self._is_level(view):
+            return False
+        return not self._may_have_tail(view) or self._lag(view) >= TAIL_ROWS_SOON
+
+    def _lag(self, view: View) -> int:
+        return view.n_rows - self._index.view.watermark
+
+    def _may_have_tail(self, view: View) -> bool:
+        most = min(TAIL_ROWS_MAX, int(TAIL_SHARE_MAX * self._index.view.n_held))
+        return self._lag(view) <= most and not self._gone and not self._has_failed
+
+    def _tail_reaches(self, view: View) -> bool:
+        """Add what the tail lacks, if it stays small."""
+        with self._tail_lock:
+            if not self._may_have_tail(view):
+                return False
+            tail = self._index.new_tail()
+            if self._tail is not None and self._tail.view is tail.view:
+                tail = self._tail
+            rows = tail.end + np.flatnonzero(view.live[tail.end :])
+            if len(rows):
+                batch = stored.to_batch(stored.columns_of(self._read(rows)))
+                if tail.n_bytes + batch.nbytes > TAIL_BYTES_MAX:
+                    return False
+                tail.add(batch, view.n_rows)
+            self._tail = tail
+        return True
 
     def _await_feeder(self) -> None:
         feeding = self._feeding
@@ -128,7 +195,7 @@ class LexicalLevel:
                 self._fall_behind()
 
     def _level_quietly(self) -> None:
-        while self._is_read and not self._is_level(self._view()):
+        while self._is_read and self._is_due():
             self._is_read = False
             with self._lock:
                 if self._bring_level():
@@ -154,6 +221,7 @@ class LexicalLevel:
                 self._index.delete(np.array(gone, np.int64))
             self._index.commit(view.n_rows)
             self._level = view.n_rows
+            self._let_tail_go()
             del self._gone[: len(gone)]
             if gone and self._index.deleted_share > STALE_SHARE:
                 self._clear()
@@ -164,6 +232,11 @@ class LexicalLevel:
             return str(error)
         self._has_failed = False
         return ""
+
+    def _let_tail_go(self) -> None:
+        with self._tail_lock:
+            if self._tail is not None and self._tail.end <= self._index.view.watermark:
+                self._tail = None
 
     def _feed(self, view: View) -> None:
         """Give the index the live rows it has not been given, in batches."""

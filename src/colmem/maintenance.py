@@ -78,7 +78,7 @@ def rewrite(opened: Opened, embedder: Embedder | None, progress: Progress | None
                 new.write(Write(rows, vectors, is_bulk=True, keeps_seq=True))
             if progress is not None:
                 progress(new.view.n_rows)
-        new.lexical_level.ready()
+        new.lexical_level.level()
         if old.long_items is not None and new.long_items is not None:
             # Readers of the old generation go on: nothing of theirs may still wait for its files.
             old.long_items.ready()
@@ -87,7 +87,7 @@ def rewrite(opened: Opened, embedder: Embedder | None, progress: Progress | None
             new.long_items.ready()
             new.long_items.flush()
         new.save_resident()
-        old.lexical_level.ready()
+        old.lexical_level.level()
         old.replace_table(_table_batches(new), new)
     settings = msgspec.structs.replace(settings, generations={str(new.generation): record})
     if old.folder is not None:
@@ -116,7 +116,7 @@ def check(store: Store) -> CheckReport:
     """Compare log, table, resident columns, vectors and lexical index, row by row."""
     problems: list[str] = []
     store.flush_table()
-    store.lexical_level.ready()
+    store.lexical_level.level()
     view = store.view
     try:
         if not store.vectors.verify():
@@ -287,7 +287,7 @@ def _rebuild_log(path: Path, settings: store_settings.Settings) -> None:
             rows = stored.from_batch(batch)
             taken: RowIds = np.array([row.row for row in rows], np.int64)
             new.write(Write(rows, vectors.take(taken), is_bulk=True, keeps_seq=True))
-        new.lexical_level.ready()
+        new.lexical_level.level()
         state = (new.generation, new.log.length, new.view.n_rows)
         table.replace(_table_batches(new), state)
     finally:

@@ -98,12 +98,11 @@ class Ranker:
         return Candidates(found.rows[:k], found.scores[:k])
 
     def _keyword(self, query: str, k: int, filter: MetaFilter, view: View) -> Candidates:
-        lexical = self._words.lexical
-        if not lexical.has_terms(query):
+        if not self._words.lexical.has_terms(query):
             return self._substring(query, k, filter, view)
         depth = k
         while True:
-            found = lexical.search(query, depth, filter=filter, now_s=int(time.time()))
+            found = self._words.search(query, depth, filter, view)
             seen = _visible(found, view)
             if len(seen.rows) >= k or len(found.rows) < depth:
                 return Candidates(seen.rows[:k], seen.scores[:k])
@@ -192,9 +191,7 @@ class Ranker:
         return self._meaning.search_with_bounds(query, k, admitted)
 
     def _lexical_leg(self, request: FetchRequest, k: int, view: View) -> Candidates:
-        now_s = int(time.time())
-        found = self._words.lexical.search(request.query, k, filter=request.filter, now_s=now_s)
-        return _visible(found, view)
+        return _visible(self._words.search(request.query, k, request.filter, view), view)
 
     def _pieces(self, query: str, vector: Vectors) -> Pieces | None:
         """The query in word pieces, when the embedder tells them and the store keeps them."""

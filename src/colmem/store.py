@@ -449,7 +449,7 @@ class Store:
     def _bring_level(self, problems: list[Exception]) -> None:
         """Bring everything derived level; what fails is added to the problems."""
         steps = [
-            self.lexical_level.ready,
+            self.lexical_level.level,
             self.flush_table,
             self.table.checkpoint,
             self.vectors.flush,

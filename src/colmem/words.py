@@ -7,7 +7,9 @@ neither scores nor their order tell anything of what lies elsewhere.
 from __future__ import annotations
 
 import threading
+import time
 import weakref
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +19,7 @@ from colmem import stored
 from colmem.contract import MetaFilter, Reach
 from colmem.index.lexical import LexicalIndex
 from colmem.lexical_level import BATCH_ROWS, STALE_SHARE
-from colmem.schema import RowIds, View
+from colmem.schema import Candidates, RowIds, View
 from colmem.store import Store
 
 
@@ -26,14 +28,23 @@ class Words(Protocol):
 
     @property
     def lexical(self) -> LexicalIndex:
-        """The index that is searched."""
+        """The index, for what it knows of terms."""
 
     @property
     def n_items(self) -> int:
         """How many items there are."""
 
     def ready(self) -> None:
-        """Bring the index level with the store."""
+        """Make `search` find all that is stored."""
+
+    def level(self) -> None:
+        """Bring the index level with the store, for what only the index can tell."""
+
+    def search(self, query: str, k: int, filter: MetaFilter, view: View) -> Candidates:
+        """The k best rows that hold a term of a query and match the filter, best first.
+
+        view : of the store, taken after `ready`; rows behind it and forgotten ones may be found.
+        """
 
     def piece_frequency(self) -> npt.NDArray[np.int64]:
         """In how many of the items each word piece stands: int64 (n_piece_ids,)."""
@@ -54,6 +65,15 @@ class StoreWords:
     def ready(self) -> None:
         """As :class:`Words`."""
         self._store.lexical_level.ready()
+
+    def level(self) -> None:
+        """As :class:`Words`."""
+        self._store.lexical_level.level()
+
+    def search(self, query: str, k: int, filter: MetaFilter, view: View) -> Candidates:
+        """As :class:`Words`."""
+        admitted = partial(self._store.admitted, filter, view)
+        return self._store.lexical_level.search(query, k, filter, admitted)
 
     def piece_frequency(self) -> npt.NDArray[np.int64]:
         """As :class:`Words`."""
@@ -89,6 +109,15 @@ class PartWords:
                 self._start_anew()
                 self._bring_level(view)
             self._version = view.version
+
+    def level(self) -> None:
+        """As :class:`Words`."""
+        self.ready()
+
+    def search(self, query: str, k: int, filter: MetaFilter, view: View) -> Candidates:
+        """As :class:`Words`."""
+        del view
+        return self.lexical.search(query, k, filter=filter, now_s=int(time.time()))
 
     def piece_frequency(self) -> npt.NDArray[np.int64]:
         """As :class:`Words`."""

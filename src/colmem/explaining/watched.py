@@ -59,6 +59,8 @@ class Watched(Ranker):
 
     def _level(self, mode: FetchMode) -> None:
         with self.stage("level"):
+            if mode is not FetchMode.VECTOR:
+                self._words.level()  # only the index itself explains
             super()._level(mode)
 
     def _admitted(self, filter: MetaFilter, view: View) -> Admitted:

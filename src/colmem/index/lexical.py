@@ -8,7 +8,7 @@ between any two steps; hits come best first, equal scores in order of storing.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -58,17 +58,21 @@ from colmem.index.lexical_rank import (
     NO_CANDIDATES,
     QUERY_TERMS_MAX,
     ROW_FIELD,
+    SINGLES_FIELD,
+    TEXT_FIELD,
+    Frequency,
     Segment,
+    Term,
     View,
     best,
     look_at,
+    merged,
     rarest,
     rows_of,
 )
-from colmem.schema import Candidates, RowIds
+from colmem.index.lexical_tail import Tail
+from colmem.schema import Candidates, Mask, RowIds
 
-_TEXT_FIELD: Final = "text"
-_SINGLES_FIELD: Final = "singles"
 _TOKENIZER: Final = "terms"
 _NEVER_COMMITTED: Final = -1
 _WRITER_BYTES: Final = 256 << 20
@@ -85,8 +89,8 @@ _QUERY_TERMS_WEIGHED_MAX: Final = 4096
 
 def _schema() -> Schema:
     builder = SchemaBuilder()
-    builder.add_text_field(_TEXT_FIELD, tokenizer_name=_TOKENIZER, index_option="freq")
-    builder.add_text_field(_SINGLES_FIELD, tokenizer_name=_TOKENIZER, index_option="freq")
+    builder.add_text_field(TEXT_FIELD, tokenizer_name=_TOKENIZER, index_option="freq")
+    builder.add_text_field(SINGLES_FIELD, tokenizer_name=_TOKENIZER, index_option="freq")
     builder.add_text_field(META_FIELD, tokenizer_name=_TOKENIZER, index_option="basic")
     builder.add_unsigned_field(ROW_FIELD, indexed=True, fast=True)
     for name in (SECONDS_FIELD, NANOS_FIELD, EXPIRES_FIELD):
@@ -104,6 +108,8 @@ class LexicalIndex:
 
     watermark: int
     """Every row below it is in the committed index, or was deleted."""
+    view: View
+    """The committed state, which searches see."""
     _n_pending: int  # rows added to the segment being made
     _n_segments_cut: int
 
@@ -145,10 +151,10 @@ class LexicalIndex:
                     self.watermark = row
                 document = Document()
                 document.add_unsigned(ROW_FIELD, row)
-                document.add_text(_TEXT_FIELD, text)
+                document.add_text(TEXT_FIELD, text)
                 document.add_text(META_FIELD, meta)
                 if chars:
-                    document.add_text(_SINGLES_FIELD, chars)
+                    document.add_text(SINGLES_FIELD, chars)
                 if seconds is not None:
                     document.add_integer(SECONDS_FIELD, seconds)
                     if nanos:
@@ -219,13 +225,13 @@ class LexicalIndex:
     @property
     def n_docs(self) -> int:
         """Items in the committed index."""
-        return self._view.n_docs
+        return self.view.n_docs
 
     @property
     def deleted_share(self) -> float:
         """Deleted items that still count in the statistics of BM25, as a share of all."""
-        n_held: int = self._view.searcher.doc_freq(META_FIELD, EVERY_ITEM_TERM)
-        return 1.0 - self._view.n_docs / n_held if n_held else 0.0
+        n_held = self.view.n_held
+        return 1.0 - self.view.n_docs / n_held if n_held else 0.0
 
     def is_damaged(self) -> bool:
         """Whether a file is missing, cut or changed; of a large index not every byte is read."""
@@ -251,18 +257,25 @@ class LexicalIndex:
         Scores are BM25. Rows of equal score come in order of storing, and of those at the last
         place the first stored are kept.
         """
-        view = self._view
-        text = self._text_query(view, query, keep_function_words)
-        if text is None or view.n_docs == 0 or k <= 0:
-            return NO_CANDIDATES
-        conditions = self._conditions(view, filter, now_s)
-        wanted = text if not conditions else Query.boolean_query([(Occur.Must, text), *conditions])
-        with damage_as_error("searching"):
-            return best(view, wanted, k)
+        view = self.view
+        terms = _terms_of(query, view.searcher.doc_freq, keep_function_words=keep_function_words)
+        return self._best(view, terms, k, filter, now_s)
+
+    def search_with(
+        self, tail: Tail, query: str, k: int, *, filter: MetaFilter, now_s: int, mask: Mask
+    ) -> Candidates:
+        """As `search`, of the items of a tail too: of those, the ones a mask of rows admits."""
+        terms = _terms_of(query, tail.frequency)
+        found = self._best(tail.view, tail.weights(terms), k, filter, now_s)
+        return merged(found, tail.search(terms, mask), k)
+
+    def new_tail(self) -> Tail:
+        """A tail, empty yet, of the committed index."""
+        return Tail(self._schema, self.view)
 
     def matching_rows(self, filter: MetaFilter, now_s: int) -> RowIds:
         """All rows the filter alone admits that have not expired, ascending. int64 (n,)."""
-        view = self._view
+        view = self.view
         if view.n_docs == 0:
             return NO_CANDIDATES.rows
         conditions = [(Occur.Must, Query.all_query()), *self._conditions(view, filter, now_s)]
@@ -285,7 +298,7 @@ class LexicalIndex:
         self, query: str, rows: RowIds, *, keep_function_words: bool = False
     ) -> list[dict[str, float]]:
         """What each term of a query adds to the score of each row that holds it."""
-        view = self._view
+        view = self.view
         parts: list[dict[str, float]] = [{} for _ in rows]
         if len(rows) == 0 or view.n_docs == 0:
             return parts
@@ -293,38 +306,39 @@ class LexicalIndex:
         those = Query.const_score_query(
             Query.term_set_query(self._schema, ROW_FIELD, rows.tolist()), 0.0
         )
-        for term, part in self._query_parts(view, query, keep_function_words):
+        frequency = view.searcher.doc_freq
+        for term in _terms_of(query, frequency, keep_function_words=keep_function_words):
+            part = self._term_query(term)
             both = Query.boolean_query([(Occur.Must, part), (Occur.Must, those)])
             with damage_as_error("explaining"):
                 found = best(view, both, len(rows))
             for row, score in zip(found.rows.tolist(), found.scores.tolist(), strict=True):
                 held = parts[place[row]]
-                held[term] = held.get(term, 0.0) + score
+                held[term[1]] = held.get(term[1], 0.0) + score
         return parts
 
     # Parts.
 
-    def _text_query(self, view: View, query: str, keep_function_words: bool) -> Query | None:
-        parts = [part for _, part in self._query_parts(view, query, keep_function_words)]
-        if len(parts) <= 1:
-            return parts[0] if parts else None
-        return Query.boolean_query([(Occur.Should, part) for part in parts])
+    def _best(
+        self, view: View, terms: Sequence[Term], k: int, filter: MetaFilter, now_s: int
+    ) -> Candidates:
+        if not terms or view.n_docs == 0 or k <= 0:
+            return NO_CANDIDATES
+        parts = [self._term_query(term) for term in terms]
+        text = (
+            parts[0]
+            if len(parts) == 1
+            else Query.boolean_query([(Occur.Should, part) for part in parts])
+        )
+        conditions = self._conditions(view, filter, now_s)
+        wanted = text if not conditions else Query.boolean_query([(Occur.Must, text), *conditions])
+        with damage_as_error("searching"):
+            return best(view, wanted, k)
 
-    def _query_parts(
-        self, view: View, query: str, keep_function_words: bool
-    ) -> list[tuple[str, Query]]:
-        """Each term of a query with the query for it alone."""
-        wanted = analyse_query(query, keep_function_words=keep_function_words)
-        terms = [(_TEXT_FIELD, term, 1.0) for term in wanted.terms]
-        terms += [(_SINGLES_FIELD, char, 1.0) for char in wanted.singles]
-        terms += [(_TEXT_FIELD, word, SURFACE_WEIGHT) for word in wanted.surfaces]
-        if len(terms) > QUERY_TERMS_MAX:
-            terms = rarest(view.searcher, terms[:_QUERY_TERMS_WEIGHED_MAX])
-        parts = []
-        for field, term, weight in terms:
-            part = Query.term_query(self._schema, field, term, "freq")
-            parts.append((term, part if weight == 1.0 else Query.boost_query(part, weight)))
-        return parts
+    def _term_query(self, term: Term) -> Query:
+        field, word, weight = term
+        query = Query.term_query(self._schema, field, word, "freq")
+        return query if weight == 1.0 else Query.boost_query(query, weight)
 
     def _conditions(self, view: View, filter: MetaFilter, now_s: int) -> list[tuple[Occur, Query]]:
         schema = self._schema
@@ -368,6 +382,7 @@ class LexicalIndex:
                 self._refresh()
             if state is not None and self._folder is not None:
                 self.watermark = self._recover_watermark(self._folder, state)
+                self.view = self.view._replace(watermark=self.watermark)
                 self._expires_first = self._extreme(EXPIRES_FIELD, Order.Asc)
 
     def _recover_watermark(self, folder: Path, state: State) -> int:
@@ -380,7 +395,7 @@ class LexicalIndex:
 
     def _extreme(self, field: str, order: Order) -> int | None:
         """The least or greatest value of an integer field."""
-        hits = self._view.searcher.search(
+        hits = self.view.searcher.search(
             Query.exists_query(field), 1, count=False, order_by_field=field, order=order
         ).hits
         return int(hits[0][0]) if hits else None
@@ -393,7 +408,8 @@ class LexicalIndex:
             segments = [Segment(row, True) for row in rows_of(searcher, firsts).tolist()]
         else:
             searcher, segments = self._searcher_and_segments(self._folder)
-        self._view = View(searcher, searcher.num_docs, segments)
+        n_held = searcher.doc_freq(META_FIELD, EVERY_ITEM_TERM)
+        self.view = View(searcher, searcher.num_docs, n_held, segments, self.watermark)
 
     def _searcher_and_segments(self, folder: Path) -> tuple[Searcher, list[Segment]]:
         """The committed state, at a moment when no merge replaced its segments meanwhile."""
@@ -437,3 +453,14 @@ class LexicalIndex:
             with damage_as_error("closing it"):
                 writer.rollback()
                 writer.wait_merging_threads()
+
+
+def _terms_of(query: str, frequency: Frequency, *, keep_function_words: bool = False) -> list[Term]:
+    """What a query is searched by."""
+    wanted = analyse_query(query, keep_function_words=keep_function_words)
+    terms = [(TEXT_FIELD, term, 1.0) for term in wanted.terms]
+    terms += [(SINGLES_FIELD, char, 1.0) for char in wanted.singles]
+    terms += [(TEXT_FIELD, word, SURFACE_WEIGHT) for word in wanted.surfaces]
+    if len(terms) > QUERY_TERMS_MAX:
+        terms = rarest(frequency, terms[:_QUERY_TERMS_WEIGHED_MAX])
+    return terms

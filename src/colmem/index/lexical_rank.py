@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -11,6 +11,8 @@ from tantivy import DocAddress, Query, Searcher
 from colmem.schema import Candidates, RowIds, Scores
 
 ROW_FIELD: Final = "row"
+TEXT_FIELD: Final = "text"
+SINGLES_FIELD: Final = "singles"
 QUERY_TERMS_MAX: Final = 256
 """Distinct terms of a query that are searched for: those held by the fewest items."""
 
@@ -20,6 +22,8 @@ NO_ROW: Final = int(np.iinfo(np.int64).max)
 
 Term = tuple[str, str, float]
 """A field, a term in it and its weight."""
+Frequency = Callable[[str, str], int]
+"""In how many items a field holds a term."""
 
 
 class Segment(NamedTuple):
@@ -30,19 +34,25 @@ class Segment(NamedTuple):
 
 
 class View(NamedTuple):
-    """A committed state of the index, and what is known about it as a whole."""
+    """A committed state of the index, and what is known about it as a whole.
+
+    n_docs : documents that a search finds; n_held : with the deleted ones, which still count in the
+    statistics; watermark : every row below it is in this state, or was deleted.
+    """
 
     searcher: Searcher
     n_docs: int
+    n_held: int
     segments: list[Segment]
+    watermark: int
 
 
 NO_CANDIDATES: Final = Candidates(np.empty(0, np.int64), np.empty(0, np.float32))
 
 
-def rarest(searcher: Searcher, terms: list[Term]) -> list[Term]:
+def rarest(frequency: Frequency, terms: list[Term]) -> list[Term]:
     """The terms held by the fewest items, of those any item holds, in the order given."""
-    counts = [searcher.doc_freq(field, term) for field, term, _ in terms]
+    counts = [frequency(field, term) for field, term, _ in terms]
     ranked = sorted((count, at) for at, count in enumerate(counts) if count)
     return [terms[at] for at in sorted(at for _, at in ranked[:QUERY_TERMS_MAX])]
 
@@ -88,6 +98,16 @@ def best(view: View, query: Query, k: int) -> Candidates:
         ):
             break
         limit = min(limit * _OVERFETCH_FACTOR, view.n_docs)
+    order = np.lexsort((rows, -scores))[:k]
+    return Candidates(rows[order], scores[order])
+
+
+def merged(found: Candidates, more: Candidates, k: int) -> Candidates:
+    """The k best of both, equal scores by row."""
+    if len(more.rows) == 0:
+        return found
+    rows = np.concatenate([found.rows, more.rows])
+    scores = np.concatenate([found.scores, more.scores])
     order = np.lexsort((rows, -scores))[:k]
     return Candidates(rows[order], scores[order])
 

@@ -143,7 +143,7 @@ def test_equal_scores_come_in_order_of_storing_after_merges(tmp_path):
             index.flush()  # eight segments of like size have become one
         fill(index, [" ".join(["owl"] * n + ["tide"]) for n in rng.integers(1, 3, size)], row)
         row += size
-        view = index._view
+        view = index.view
         is_mixed |= not all(segment.is_ascending for segment in view.segments)
         scores = dict(zip(*(each.tolist() for each in search(index, "owl", row)), strict=True))
         ranked = sorted(scores, key=lambda row: (-scores[row], row))
@@ -164,7 +164,7 @@ def test_a_bulk_load_is_cut_into_ever_smaller_segments(index, monkeypatch):
         fill(index, ["owl"] * 8, first, commit=False)
     assert rows(index, "owl") == []
     index.commit(120)
-    assert index._view.segments == [(0, True), (40, True), (75, True), (105, True)]
+    assert index.view.segments == [(0, True), (40, True), (75, True), (105, True)]
     assert rows(index, "owl", 7) == list(range(7))
     assert index.matching_rows(MetaFilter(), NOW_S).tolist() == list(range(120))
 
