@@ -12,10 +12,10 @@ STORE := .run/xquad.colmem
 MINUTES ?= 60
 PEERS ?=
 
-.PHONY: run test lint format types imports pytest test-slow test-browser bench bench-compare bench-save yardstick docs site hotmem chromium clean help
+.PHONY: run test lint format types imports pytest test-slow test-paths test-browser bench bench-compare bench-save yardstick docs site hotmem chromium clean help
 
 help:
-	@echo "make run | test | test-slow | test-browser | lint | types | imports | pytest | bench | bench-compare | bench-save |" \
+	@echo "make run | test | test-slow | test-paths | test-browser | lint | types | imports | pytest | bench | bench-compare | bench-save |" \
 		"yardstick | docs | site | format | clean"
 
 run: $(VENV)/.installed
@@ -42,6 +42,12 @@ pytest: $(VENV)/.installed-dev hotmem
 
 test-slow: $(VENV)/.installed-dev hotmem
 	$(BIN)/pytest -q -m slow -W error --ignore=tests/explorer
+
+# Correctness with every search exact, and with every fast path taken, on 1 and on 4 threads.
+test-paths: $(VENV)/.installed-dev hotmem
+	for paths in exact-1 exact-4 fast-1 fast-4; do COLMEM_TEST_PATHS=$$paths \
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow" -W error \
+	tests/property tests/crash tests/contract tests/engine tests/cases || exit 1; done
 
 # The web explorer in a real browser; CHROMIUM=/path/to/it names another one.
 test-browser: chromium

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import colmem
+import search_paths  # noqa: F401 - as the environment says
 from colmem.reference import ReferenceEngine
 
 # Example databases would make a run depend on the one before; a slow machine is no failure.

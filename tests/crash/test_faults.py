@@ -108,9 +108,18 @@ def test_a_failing_write_leaves_the_state_before_or_after(
             except ColmemError as raised:
                 error = raised
             monkeypatch.setattr(files, "os", os)
-            if error is None:
-                assert failing.failed == 0, f"operation {number} failed and the call did not say so"
+            if error is None and failing.failed == 0:
                 break
+            if error is None:
+                # The codes are made again from the embeddings: their loss is no failure of a call.
+                has_codes = engine._opened.store.vectors._codes is not None
+                assert has_codes, f"operation {number} failed and the call did not say so"
+                after = _state(engine)
+                assert len(after) > len(before)
+                assert_agreement(engine, WORD)
+                copy_live(store, tmp_path / f"crashed-{number}")
+                _is_whole(tmp_path / f"crashed-{number}", [after])
+                continue
             assert isinstance(error, Unavailable)
             assert os.strerror(code) in str(error)
             assert _state(engine) == before

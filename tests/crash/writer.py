@@ -12,6 +12,7 @@ import traceback
 from typing import Any
 
 import colmem
+import search_paths  # noqa: F401 - as the environment says
 from colmem import store as store_module
 from colmem.contract import Document, MemoryMeta, MetaFilter, document
 from colmem_kernels import columns, keys, similarity, wordpiece
