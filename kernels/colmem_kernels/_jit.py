@@ -95,6 +95,10 @@ class Kernel:
                 self._call = self._dispatcher
         return self._dispatcher
 
+    def is_ready(self) -> bool:
+        """Whether it can be called without being compiled first."""
+        return not self._signatures or self.is_cached()
+
     def is_cached(self) -> bool:
         """Whether its machine code lies in the cache."""
         function = self._dispatcher.py_func

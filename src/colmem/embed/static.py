@@ -10,15 +10,18 @@ import functools
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from colmem.embed.texts import utf8_buffer
 from colmem.function_words import FUNCTION_WORDS
+from colmem_kernels import reference_wordpiece
+from colmem_kernels.gate import Gate
 
 PIECES_MAX = 128
+_COMPILE_AFTER_BYTES = 1 << 18
 _DATA = Path(__file__).parent / "data"
 
 Vectors = npt.NDArray[np.float32]
@@ -74,12 +77,10 @@ class StaticEmbedder:
         InvalidRequest
             When a text holds a lone surrogate.
         """
-        from colmem_kernels import wordpiece  # noqa: PLC0415 - numba only with the first text
-
         tables = load_tables()
-        flat, offsets = self._encode(texts)
+        flat, offsets, kernels = self._encode(texts)
         vectors = np.empty((len(texts), self.dim), np.float32)
-        wordpiece.pool_pieces(flat, offsets, tables.rows, tables.scales, vectors)
+        kernels.pool_pieces(flat, offsets, tables.rows, tables.scales, vectors)
         return vectors
 
     def embed_pieces(
@@ -93,15 +94,13 @@ class StaticEmbedder:
         pieces : uint16 (total,), the texts' pieces end to end
         offsets : int64 (n + 1,), where each text's pieces begin
         """
-        from colmem_kernels import wordpiece  # noqa: PLC0415 - numba only with the first text
-
         tables = load_tables()
-        flat, offsets = self._encode(texts)
+        flat, offsets, kernels = self._encode(texts)
         vectors = np.empty((len(texts), self.dim), np.float32)
-        wordpiece.pool_pieces(flat, offsets, tables.rows, tables.scales, vectors)
+        kernels.pool_pieces(flat, offsets, tables.rows, tables.scales, vectors)
         kept = np.empty(int(np.minimum(np.diff(offsets), pieces_max).sum()), np.uint16)
         kept_offsets = np.empty_like(offsets)
-        wordpiece.cap_pieces(flat, offsets, pieces_max, kept, kept_offsets)
+        kernels.cap_pieces(flat, offsets, pieces_max, kept, kept_offsets)
         return vectors, kept, kept_offsets
 
     def pieces(self, text: str) -> Pieces:
@@ -153,14 +152,29 @@ class StaticEmbedder:
         """Which pieces are made of punctuation only: bool (n_vocab,)."""
         return load_tables().punctuation
 
-    def _encode(self, texts: Sequence[str]) -> tuple[Pieces, Offsets]:
-        from colmem_kernels import wordpiece  # noqa: PLC0415 - numba only with the first text
-
+    def _encode(self, texts: Sequence[str]) -> tuple[Pieces, Offsets, Any]:
+        """Pieces of texts, and the module whose functions are to go on with them."""
         buffer, starts = utf8_buffer(texts)
+        kernels = _kernels(len(buffer))
         pieces = np.empty(len(buffer), np.uint16)
         offsets = np.empty(len(texts) + 1, np.int64)
-        written = wordpiece.encode_texts(buffer, starts, *load_tables()[:6], pieces, offsets)
-        return pieces[:written], offsets
+        written = kernels.encode_texts(buffer, starts, *load_tables()[:6], pieces, offsets)
+        return pieces[:written], offsets, kernels
+
+
+def _kernels(n_bytes: int) -> Any:
+    """The kernels, or for little text their plain twins until the kernels are compiled."""
+    from colmem_kernels import wordpiece  # noqa: PLC0415 - numba only with the first text
+
+    return wordpiece if _gate().is_open(n_bytes) else reference_wordpiece
+
+
+@functools.cache
+def _gate() -> Gate:
+    from colmem_kernels import wordpiece  # noqa: PLC0415 - numba only with the first text
+
+    kernels = (wordpiece.encode_texts, wordpiece.pool_pieces, wordpiece.cap_pieces)
+    return Gate(*kernels, after=_COMPILE_AFTER_BYTES)
 
 
 @functools.cache

@@ -17,6 +17,7 @@ from colmem.index.codes import CodeView
 from colmem.index.vector_search import Found, Query, Workers, best_of
 from colmem.schema import RowIds, Scores, Vectors
 from colmem_kernels.codes import keep_best, prepare_query, refine_codes, scan_codes
+from colmem_kernels.gate import Gate
 from colmem_kernels.lanes import ROWS_PER_BLOCK
 from colmem_kernels.similarity import dot_rows, mask_rows
 
@@ -45,6 +46,8 @@ _KEEP_GROWTH = 4
 # Of fewer than one row in so many, all level codes are scored without a scan.
 _SPARSE = 16
 
+_COMPILE_AFTER_ROWS = 2_000_000
+
 
 def search_codes(vectors: Vectors, codes: CodeView, query: Query, workers: Workers) -> Found:
     """Find the k best rows of the mask.
@@ -67,6 +70,17 @@ def search_codes(vectors: Vectors, codes: CodeView, query: Query, workers: Worke
 def _keep_rows(k: int, count: int) -> int:
     wanted = _KEEP_BASE * (max(k, 1) / 10) ** 0.72 * (count / 1e6) ** 0.4
     return max(_KEEP_MIN, 4 * k, int(wanted))
+
+
+gate = Gate(
+    prepare_query,
+    scan_codes,
+    keep_best,
+    refine_codes,
+    after=_COMPILE_AFTER_ROWS,
+    in_background=True,
+)
+"""Of a search by codes; the unit is a row compared without."""
 
 
 class _Search:

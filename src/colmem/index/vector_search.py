@@ -20,6 +20,8 @@ from colmem_kernels.topk import top_k
 
 _EXACT_ROWS_MAX = 4096
 _SPLIT_ROWS_MIN = 200_000
+_PLAIN_ROWS = 1 << 16
+_ROUNDING = np.float32(1e-5)
 
 if TYPE_CHECKING:
     from colmem.index.codes import CodeView
@@ -98,8 +100,10 @@ def search_view(
     if exact or view.codes is None or length == 0.0 or compares_all(view, k, count):
         return _search_exact(view.vectors, query, k, mask, count, workers)
     # Compiled only in stores large enough to use codes.
-    from colmem.index.vector_code_search import search_codes  # noqa: PLC0415
+    from colmem.index.vector_code_search import gate, search_codes  # noqa: PLC0415
 
+    if not gate.is_open(n_rows):
+        return _search_plain(view.vectors, query, k, mask)
     prepared = Query(query, length, k, mask, count, needs_bounds)
     return search_codes(view.vectors, view.codes, prepared, workers)
 
@@ -136,6 +140,26 @@ def _search_exact(
     if lowest > highest:
         return Found(_nothing(), 0.0, 0.0)
     return Found(best_of(rows, scores, k), lowest, highest)
+
+
+def _search_plain(vectors: Vectors, query: Vectors, k: int, mask: Mask) -> Found:
+    """Find by NumPy what `_search_exact` finds, while the kernels of a larger search are not made.
+
+    What rounds to a score close to the k-th best is scored once more, as everywhere.
+    """
+    scores = np.empty(len(mask), np.float32)
+    for first in range(0, len(mask), _PLAIN_ROWS):
+        last = first + _PLAIN_ROWS
+        np.dot(vectors[first:last], query, out=scores[first:last])
+    rows = np.flatnonzero(mask)
+    scores = scores[rows]
+    if k == 0:
+        return Found(_nothing(), *_extremes(scores))
+    enough = np.partition(scores, len(scores) - k)[len(scores) - k]
+    near = rows[scores >= enough - _ROUNDING * np.abs(scores).max()]
+    exact = np.empty(len(near), np.float32)
+    dot_rows(vectors, query, near, exact)
+    return Found(best_of(near, exact, k), *_extremes(scores))
 
 
 def _nothing() -> Candidates:

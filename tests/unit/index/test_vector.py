@@ -8,7 +8,7 @@ import pytest
 
 from colmem.contract.errors import CorruptStore, EngineError, InvalidRequest
 from colmem.index import codes as codes_module
-from colmem.index import vector
+from colmem.index import vector, vector_code_search
 from colmem.index.vector import VectorIndex
 from colmem.schema import Admitted
 
@@ -480,3 +480,17 @@ def test_one_row_at_a_time_past_the_first_codes(tmp_path):
     fresh = _filled(vectors)
     _same(_answers(index, queries, n), _answers(fresh, queries, n))
     index.close()
+
+
+@pytest.mark.parametrize("kind", MASKS)
+def test_until_the_kernels_are_compiled_every_row_is_compared(coded, kind, monkeypatch):
+    index, vectors, queries = coded
+    admitted = _admit(MASKS[kind](len(vectors), np.random.default_rng(3)))
+    monkeypatch.setattr(vector_code_search.gate, "is_open", lambda n_rows: False)
+    for k in (0, 1, 10, 200):
+        for query in queries:
+            found, *bounds = index.search_with_bounds(query, k, admitted)
+            exact, *exact_bounds = index.search_with_bounds(query, k, admitted, exact=True)
+            assert found.rows.tolist() == exact.rows.tolist()
+            np.testing.assert_allclose(found.scores, exact.scores, atol=1e-6)
+            np.testing.assert_allclose(bounds, exact_bounds, atol=1e-5)
